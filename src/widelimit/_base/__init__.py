@@ -1,0 +1,1 @@
+"""Scalars, arrays, safe numerics, quadrature and the pass mechanism: what everything else rests on."""

@@ -1,0 +1,173 @@
+"""NumPy in, NumPy out; JAX in, JAX out; and bad input refused before any work starts."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Inputs(NamedTuple):
+    """Checked inputs together with the convention of their answer.
+
+    Attributes:
+        x1: Points, shape (n1, d).
+        x2: Points, shape (n2, d), or None where the kernel of `x1` with itself was asked for.
+        numpy: Whether the answer is to be NumPy.
+        dtype: The dtype of the computation and of the answer.
+    """
+
+    x1: Any
+    x2: Any
+    numpy: bool
+    dtype: Any
+
+    def answer(self, value: Any) -> Any:
+        """Hand `value` out in the caller's convention (NumPy results are writable)."""
+        if not self.numpy:
+            return value
+        return jax.tree.map(lambda a: np.array(a), value)
+
+
+@contextlib.contextmanager
+def convention(inputs: Inputs) -> Iterator[None]:
+    """Compute in 64 bits where the answer is NumPy, whatever JAX's global flag says."""
+    if inputs.numpy:
+        with jax.enable_x64(True):
+            yield
+    else:
+        yield
+
+
+def is_jax(x: Any) -> bool:
+    """Whether x is a JAX array or tracer."""
+    return isinstance(x, jax.Array)
+
+
+def is_traced(tree: Any) -> bool:
+    """Whether any leaf is being traced, so that its value cannot be looked at."""
+
+    def traced(leaf: Any) -> bool:
+        if not is_jax(leaf):
+            return False
+        try:
+            bool(jnp.zeros((), bool) & (leaf == leaf).all())
+        except jax.errors.ConcretizationTypeError:
+            return True
+        return False
+
+    return any(map(traced, jax.tree.leaves(tree)))
+
+
+def _as_array(x: Any, name: str) -> Any:
+    if x is None:
+        raise TypeError(f"{name} is None; an array of shape (points, features) was expected.")
+    if is_jax(x):
+        return x
+    if hasattr(x, "toarray") and hasattr(x, "nnz"):
+        raise TypeError(
+            f"{name} is a sparse matrix; a dense array was expected, since kernels of networks are "
+            f"dense. Convert it with {name}.toarray()."
+        )
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} could not be read as an array ({error}). Rows of equal length were expected."
+        ) from error
+    if array.dtype == object:
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"{name} holds objects that are not numbers ({error}). "
+                "Encode categories and dates as numbers first."
+            ) from error
+    return array
+
+
+def _check(array: Any, name: str, rank: int, layout: str) -> None:
+    kind = np.dtype(array.dtype).kind if array.dtype != jnp.bfloat16 else "f"
+    if kind == "c":
+        raise TypeError(
+            f"{name} is complex ({array.dtype}); the kernels are defined for real inputs."
+        )
+    if kind not in "fiub":
+        raise TypeError(f"{name} has dtype {array.dtype}; real numbers were expected.")
+    if array.ndim != rank:
+        hint = ""
+        if rank == 2 and array.ndim == 1:
+            hint = f" For {array.size} points of one feature write {name}.reshape(-1, 1)."
+        elif rank == 2 and array.ndim > 2:
+            hint = f" Flatten each point: {name}.reshape(len({name}), -1)."
+        raise ValueError(
+            f"{name} must have shape {layout}, got an array of shape {tuple(array.shape)}.{hint}"
+        )
+    if 0 in array.shape:
+        raise ValueError(
+            f"{name} is empty (shape {tuple(array.shape)}); at least one entry was expected."
+        )
+    check_finite(array, name)
+
+
+def check_finite(array: Any, name: str) -> None:
+    """Refuse NaN and infinity where the values can be looked at."""
+    if is_jax(array):
+        try:
+            finite = bool(jnp.isfinite(array).all())
+        except jax.errors.ConcretizationTypeError:
+            return
+    else:
+        finite = bool(np.isfinite(array).all())
+    if not finite:
+        bad = np.argwhere(~np.isfinite(np.asarray(array)))
+        raise ValueError(
+            f"{name} contains {len(bad)} NaN or infinite values, the first at index "
+            f"{tuple(int(i) for i in bad[0])}. Remove or impute them."
+        )
+
+
+def common_dtype(*arrays: Any) -> Any:
+    """float32 stays float32, everything else that is real becomes float64 (in JAX: its default)."""
+    dtypes = [a.dtype for a in arrays]
+    if any(map(is_jax, arrays)):
+        return jnp.result_type(*[d if jnp.issubdtype(d, jnp.floating) else float for d in dtypes])
+    return np.dtype(np.float32) if all(d == np.float32 for d in dtypes) else np.dtype(np.float64)
+
+
+def as_array(x: Any, name: str, *, rank: int, layout: str) -> Any:
+    """X as a checked real array of the given rank.
+
+    Args:
+        x: Anything that NumPy understands, or a JAX array.
+        name: The argument's name, for the error.
+        rank: The number of axes that it must have.
+        layout: The shape in words, for the error, e.g. "(points, features)".
+
+    Returns:
+        A NumPy array, or the JAX array itself; floating point.
+    """
+    array = _as_array(x, name)
+    _check(array, name, rank, layout)
+    return array.astype(common_dtype(array))
+
+
+def as_inputs(x1: Any, x2: Any = None) -> Inputs:
+    """Check the two arguments of a kernel and settle dtype and array kind."""
+    first = _as_array(x1, "x1")
+    _check(first, "x1", 2, "(points, features)")
+    if x2 is None:
+        dtype = common_dtype(first)
+        return Inputs(first.astype(dtype), None, not is_jax(first), dtype)
+    second = _as_array(x2, "x2")
+    _check(second, "x2", 2, "(points, features)")
+    if first.shape[1] != second.shape[1]:
+        raise ValueError(
+            f"x1 has {first.shape[1]} features and x2 has {second.shape[1]}; a kernel compares "
+            "points of one space, so the numbers must agree."
+        )
+    dtype = common_dtype(first, second)
+    numpy = not (is_jax(first) or is_jax(second))
+    return Inputs(first.astype(dtype), second.astype(dtype), numpy, dtype)

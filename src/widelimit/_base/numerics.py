@@ -1,0 +1,136 @@
+"""Elementwise functions that keep their digits, and whose derivatives stay finite."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.polynomial import chebyshev
+from scipy.special import spherical_jn
+
+# Minus and plus stand for 1 - rho and 1 + rho throughout: near rho = 1 the first keeps the digits
+# that rho has lost, near rho = -1 the second.
+Half = Float[Array, "..."]
+
+
+def at_least_zero(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """max(x, 0) whose derivative at 0 is 1, where `jnp.maximum` has 1/2."""
+    return jnp.where(x < 0, jnp.zeros_like(x), x)
+
+
+def safe_sqrt(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """sqrt(max(x, 0)), with derivative 0 at 0."""
+    positive = x > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), jnp.zeros_like(x))
+
+
+def safe_divide(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, "..."]:
+    """A / b, and 0 where b = 0."""
+    return jnp.where(b == 0, jnp.zeros_like(a * b), a / jnp.where(b == 0, 1, b))
+
+
+@jax.custom_jvp
+def steer(value: Float[Array, "..."], twin: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Return `value` with the derivative of `twin`.
+
+    The two are equal in exact arithmetic; `value` is evaluated without cancellation, `twin` is the
+    form whose derivative is regular. Without differentiation `twin` costs nothing.
+    """
+    del twin
+    return value
+
+
+@steer.defjvp
+def _steer_jvp(primals, tangents):
+    return primals[0], tangents[1]
+
+
+def _angle_tables(degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of 2 asin(r)/r and of (sin a - a cos a)/r^3, a = 2 asin r, in y = 4 r^2 - 1.
+
+    Both are analytic in h = r^2 with a branch point at h = 1, so on 0 <= h <= 1/2 their Chebyshev
+    coefficients fall by 5.8 per degree, and the monomial form in y is well conditioned.
+    """
+    y = np.cos(np.pi * (np.arange(64) + 0.5) / 64)
+    h = (y + 1) / 4
+    r = np.sqrt(h)
+    angle = 2 * np.arcsin(r)
+    first = angle / r
+    second = angle**2 * spherical_jn(1, angle) / r**3  # sin a - a cos a = a^2 j_1(a)
+    fit = lambda f: chebyshev.cheb2poly(chebyshev.chebfit(y, f, degree))
+    return fit(first), fit(second)
+
+
+@functools.cache
+def _angle_coefficients(double: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    first, second = _angle_tables(21 if double else 9)
+    return tuple(map(float, first)), tuple(map(float, second))
+
+
+def horner(coefficients: tuple[float, ...], y: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The polynomial with the given coefficients, lowest degree first."""
+    total = jnp.full_like(y, coefficients[-1])
+    for c in coefficients[-2::-1]:
+        total = total * y + c
+    return total
+
+
+def short_angle(minus: Half, plus: Half) -> tuple[Half, Half, Half]:
+    r"""The angle to the nearer end, without a transcendental function.
+
+    With $\theta=\arccos\rho$ and $\varphi=\min(\theta,\pi-\theta)$, $h=\sin^2(\varphi/2)$.
+
+    Args:
+        minus: $1-\rho$.
+        plus: $1+\rho$.
+
+    Returns:
+        $h$, $\varphi$ and $w=\sin\varphi-\varphi\cos\varphi$, each with full relative accuracy.
+    """
+    h = jnp.minimum(jnp.minimum(minus, plus) / 2, 0.5)
+    r = jnp.sqrt(h)
+    first, second = _angle_coefficients(h.dtype == jnp.float64)
+    y = 4 * h - 1
+    return h, r * horner(first, y), r * h * horner(second, y)
+
+
+@jax.custom_jvp
+def angle(minus: Half, plus: Half) -> Half:
+    r"""$\theta=\arccos\rho$ from $1-\rho$ and $1+\rho$; at $\theta=0,\pi$ its derivative is 0.
+
+    There the derivative does not exist: a kernel that depends on $\theta$ has a cusp at $x=x'$,
+    and 0 is the mean of its one-sided slopes, which is what a central difference gives.
+    """
+    _, phi, _ = short_angle(minus, plus)
+    return jnp.where(minus > plus, jnp.pi - phi, phi)
+
+
+@angle.defjvp
+def _angle_jvp(primals, tangents):
+    minus, plus = primals
+    d_rho = (tangents[1] - tangents[0]) / 2
+    return angle(minus, plus), -safe_divide(d_rho, safe_sqrt(minus * plus))
+
+
+def clenshaw(coefficients: Float[Array, " degree"], y: Float[Array, "..."]) -> Float[Array, "..."]:
+    """A Chebyshev series at y in [-1, 1]; its length is read at run time, 16 terms at a time.
+
+    The loop's trip count follows the last non-zero coefficient, so one compilation serves series
+    of every degree up to the array's length, which must be a multiple of 16.
+    """
+    used = jnp.max(jnp.where(coefficients != 0, jnp.arange(coefficients.size) + 1, 0))
+    blocks = (used + 15) // 16
+    twice = 2 * y
+
+    def block(i, carry):
+        b1, b2 = carry
+        start = 16 * (blocks - 1 - i)
+        part = jax.lax.dynamic_slice_in_dim(coefficients, start, 16)
+        for j in range(15, -1, -1):
+            b1, b2 = twice * b1 - b2 + part[j], b1
+        return b1, b2
+
+    zero = jnp.zeros_like(y)
+    b1, b2 = jax.lax.fori_loop(0, blocks, block, (zero, zero))
+    return b1 - y * b2

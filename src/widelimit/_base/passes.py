@@ -1,0 +1,34 @@
+"""What is done with a network is a pass: one `functools.singledispatch` function over its layers."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+
+def layer_pass(question: str) -> Callable[[Callable[..., Any]], Any]:
+    """Make a pass out of a function whose docstring and signature describe it.
+
+    The decorated function becomes the default rule's face: calling it on a layer without a
+    registered rule raises an error that names the layer, the pass, and how to add the rule.
+
+    Args:
+        question: What the pass answers, for the error, e.g. `"its kernel is propagated"`.
+
+    Returns:
+        A decorator that turns a function into a `singledispatch` pass.
+    """
+
+    def decorate(template: Callable[..., Any]) -> Any:
+        @functools.singledispatch
+        @functools.wraps(template)
+        def dispatch(layer: Any, *args: Any, **kwargs: Any) -> Any:
+            raise TypeError(
+                f"No rule says how {question} for {type(layer).__name__}. "
+                f"If this is your own layer, add one: @{template.__name__}.register on a function "
+                f"whose first argument is annotated {type(layer).__name__}. "
+                f"Otherwise a network made of widelimit layers was expected; got {layer!r}."
+            )
+
+        return dispatch
+
+    return decorate

@@ -1,0 +1,37 @@
+"""Activations as values: a function, its Gaussian moments, and a name to find it by."""
+
+from ._activation import Activation as Activation
+from ._activation import Cov as Cov
+from ._activation import derivative as derivative
+from ._activation import examples as examples
+from ._activation import get as get
+from ._activation import names as names
+from ._activation import register as register
+from ._arccosine import relu_power as relu_power
+from ._arccosine import sign as sign
+from ._arccosine import step as step
+from ._moments import How as How
+from ._moments import hermite_coefficients as hermite_coefficients
+from ._moments import second_moment as second_moment
+from ._moments import terms_needed as terms_needed
+from ._moments import transform as transform
+from ._numerical import elu as elu
+from ._numerical import mish as mish
+from ._numerical import sigmoid as sigmoid
+from ._numerical import silu as silu
+from ._numerical import softplus as softplus
+from ._numerical import tanh as tanh
+from ._piecewise_linear import absolute as absolute
+from ._piecewise_linear import identity as identity
+from ._piecewise_linear import leaky_relu as leaky_relu
+from ._piecewise_linear import relu as relu
+from ._piecewise_linear import two_slopes as two_slopes
+from ._polynomial import hermite as hermite
+from ._polynomial import monomial as monomial
+from ._polynomial import polynomial as polynomial
+from ._smooth import cos as cos
+from ._smooth import erf as erf
+from ._smooth import exp as exp
+from ._smooth import gaussian as gaussian
+from ._smooth import gelu as gelu
+from ._smooth import sin as sin

@@ -1,0 +1,254 @@
+r"""Gaussian moments of an activation: what a layer of infinitely many neurons does to a correlation.
+
+Everything is normalised: with $(u,v)\sim N(0,\cdot)$ of variances $q_1,q_2$ and correlation $\rho$, the
+output has second moments $T_i=E[\varphi^2]$, correlation $\rho'=E[\varphi(u)\varphi(v)]/\sqrt{T_1T_2}$ and slope
+$d\rho'/d\rho=\sqrt{q_1q_2}\,E[\varphi'(u)\varphi'(v)]/\sqrt{T_1T_2}$. Four ways lead there: an angular rule
+(homogeneous activations), a closed form, a Hermite series, and a two-dimensional quadrature.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from widelimit._base.numerics import at_least_zero, safe_divide, safe_sqrt, steer
+from widelimit._base.quadrature import gauss_legendre, graded, hermite_basis
+
+from ._activation import Activation, Cov, Matrix, derivative
+
+DEFAULT_TERMS = 256
+_MOST_TERMS = 1024
+_NODES = 40
+_REACH = 8.8
+
+
+class How(NamedTuple):
+    """How moments without closed form are evaluated; static under jit.
+
+    Attributes:
+        terms: Terms of the Hermite series; 0 asks for the two-dimensional quadrature.
+    """
+
+    terms: int = DEFAULT_TERMS
+
+
+def second_moment(act: Activation, q: Float[Array, "..."]) -> Float[Array, "..."]:
+    r"""$E[\varphi(\sqrt q z)^2]$."""
+    if act.moment is not None:
+        return act.moment(q)
+    if act.dual is not None:
+        return act.dual(Cov.diagonal(q))
+    if act.hermite is not None:
+        return jnp.sum(act.hermite(q) ** 2, axis=0)
+    return _line_moment(act, q)
+
+
+def _line_moment(act: Activation, q: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The second moment by a rule that is cut at 0 and at the activation's break points."""
+
+    def one(q):
+        z, w = _panels([c / jnp.sqrt(q) for c in _fronts(act)], q)
+        return jnp.sum(w * act.fn(jnp.sqrt(q) * z) ** 2)
+
+    return jnp.vectorize(one)(q)
+
+
+def transform(
+    act: Activation, cov: Cov, t1: Matrix, t2: Matrix, how: How
+) -> tuple[Matrix, Matrix, Matrix]:
+    """One non-linear layer: 1 - rho' and 1 + rho' of the output, and the slope of rho'.
+
+    Args:
+        act: The activation.
+        cov: The covariance of its inputs.
+        t1: The second moment of the output for the first input, broadcastable.
+        t2: The same for the second.
+        how: How to evaluate what has no closed form.
+
+    Returns:
+        1 - rho', 1 + rho', and d rho'/d rho, each of the shape of `cov.minus`.
+    """
+    if act.angular is not None:
+        return act.angular(cov.minus, cov.plus)
+    size = jnp.sqrt(t1) * jnp.sqrt(t2)
+    if act.parity != "odd":
+        return _near_one(act, cov, size, how)
+    # An odd function is treated at |rho|, so that 1 + rho keeps its digits near rho = -1 too.
+    flip = cov.minus > cov.plus
+    turn = lambda a, b: (jnp.where(flip, b, a), jnp.where(flip, a, b))
+    minus, plus, slope = _near_one(act, cov.at(*turn(cov.minus, cov.plus)), size, how)
+    return *turn(minus, plus), slope
+
+
+def _near_one(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Matrix, Matrix, Matrix]:
+    r"""1 - rho', 1 + rho' and the slope; 1 - rho' with all its digits near rho = 1.
+
+    There $1-\rho'=\int_\rho^1(d\rho'/d\rho)\,d\rho$ plus the gap that Cauchy-Schwarz leaves at
+    $\rho=1$ for unequal variances (taken as 0 below rounding). Two Gauss nodes are exact to 1e-12 on
+    an interval that is short against the distance 1/q of the nearest singularity. Chaotic networks
+    multiply errors of 1 - rho in every layer, so the difference 1 - rho' itself will not do.
+    """
+    rho, slope = _correlation(act, cov, size, how)
+    minus, plus = at_least_zero(1 - rho), at_least_zero(1 + rho)
+    mean = jnp.zeros_like(cov.minus)
+    for x, w in zip(*(a.tolist() for a in gauss_legendre(2)), strict=True):
+        part = cov.at(cov.minus * x, 2 - cov.minus * x)
+        mean = mean + w * _correlation(act, part, size, how)[1]
+    gap = 1 - _correlation(act, cov.at(0 * cov.minus, 0 * cov.minus + 2), size, how)[0]
+    gap = jnp.where(gap < 8 * jnp.finfo(gap.dtype).eps, 0, gap)
+    careful = jax.lax.stop_gradient(cov.minus * mean + gap)
+    close = cov.minus * (1 + cov.scale) < 1e-3
+    return steer(jnp.where(close, careful, minus), minus), plus, slope
+
+
+def _correlation(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Matrix, Matrix]:
+    if act.dual is not None:
+        dot = _slope_of_dual(act, cov) if act.dual_dot is None else act.dual_dot(cov)
+        return act.dual(cov) / size, dot * cov.scale / size
+    if act.hermite is not None:
+        a1, a2 = act.hermite(cov.q1), act.hermite(cov.q2)
+        return _series(0, a1, a2, cov.rho) / size, _series(1, a1, a2, cov.rho) / size
+    if act.breaks or how.terms == 0:
+        flat = jax.tree.map(lambda a: jnp.broadcast_to(a, cov.minus.shape).ravel(), cov)
+        both = lambda c: (_plane(act, 0, c), _plane(act, 1, c))
+        value, dot = jax.lax.map(both, flat, batch_size=min(64, flat.minus.size))
+        value, dot = value.reshape(cov.minus.shape), dot.reshape(cov.minus.shape)
+        return value / size, dot * cov.scale / size
+    a1 = hermite_coefficients(act, cov.q1, how.terms)
+    a2 = hermite_coefficients(act, cov.q2, how.terms)
+    return _series(0, a1, a2, cov.rho) / size, _series(1, a1, a2, cov.rho) / size
+
+
+def _slope_of_dual(act: Activation, cov: Cov) -> Matrix:
+    assert act.dual is not None
+    along = lambda minus, plus: act.dual(cov.at(minus, plus))
+    one = jnp.ones_like(cov.minus)
+    return safe_divide(jax.jvp(along, (cov.minus, cov.plus), (-one, one))[1], cov.scale)
+
+
+# --- Hermite series -----------------------------------------------------------------------------
+
+
+def hermite_coefficients(
+    act: Activation, q: Float[Array, "*shape"], terms: int
+) -> Float[Array, "terms *shape"]:
+    r"""$a_n(q)=E[\varphi(\sqrt q z)h_n(z)]$, $n<$ terms, for an activation without break points."""
+    z, basis = hermite_basis(terms, 160 + terms // 2)
+    points = jnp.sqrt(q) * jnp.asarray(z, q.dtype).reshape((-1,) + (1,) * q.ndim)
+    return jnp.tensordot(jnp.asarray(basis, q.dtype), act.fn(points), axes=1)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _series(order: int, a1: Array, a2: Array, rho: Matrix) -> Matrix:
+    r"""The derivative of the given order of $\sum_n a_n b_n\rho^n$."""
+    return _horner_sum(order, a1, a2, rho)
+
+
+def _horner_sum(order: int, a1: Array, a2: Array, rho: Matrix) -> Matrix:
+    terms = a1.shape[0]
+    n = np.arange(terms, dtype=float)
+    falling = np.prod([n - j for j in range(order)], axis=0) if order else np.ones(terms)
+    weights = jnp.asarray(falling, rho.dtype)
+
+    def add(i, total):
+        n = terms - 1 - i
+        return total * rho + (weights[n] * a1[n]) * a2[n]
+
+    start = jnp.zeros(jnp.broadcast_shapes(a1.shape[1:], a2.shape[1:], rho.shape), rho.dtype)
+    return jax.lax.fori_loop(0, max(terms - order, 0), add, start)
+
+
+@_series.defjvp
+def _series_jvp(order, primals, tangents):
+    a1, a2, rho = primals
+    d1, d2, d_rho = tangents
+    change = _series(order + 1, a1, a2, rho) * d_rho
+    change = change + _horner_sum(order, d1, a2, rho) + _horner_sum(order, a1, d2, rho)
+    return _series(order, a1, a2, rho), change
+
+
+def terms_needed(act: Activation, variances: list[float], tolerance: float) -> int:
+    """The length of the Hermite series that serves all given variances; 0 if none does."""
+    if act.closed_form or act.breaks:
+        return 32
+    q = jnp.asarray([min(variances), max(variances)])
+    a = np.asarray(hermite_coefficients(act, q, _MOST_TERMS))
+    share = a**2 / np.asarray(second_moment(act, q)) * (1 + np.arange(_MOST_TERMS))[:, None]
+    tail = np.cumsum(share[::-1], axis=0)[::-1].max(axis=1)
+    # The last quarter stands for what lies beyond it.
+    if not tail[3 * _MOST_TERMS // 4] < tolerance:
+        return 0
+    needed = int(np.argmax(tail < tolerance))
+    return next(n for n in (32, 64, 128, 256, 512, _MOST_TERMS) if n >= needed)
+
+
+# --- Quadrature in the plane ----------------------------------------------------------------------
+
+
+def _panels(places: list[Array], like: Array) -> tuple[Array, Array]:
+    """Nodes and Gaussian weights on the line, cut at 0 (where the Gaussian peaks) and at `places`."""
+    left, right, weights = (jnp.asarray(a, like.dtype) for a in graded(_NODES))
+    cuts = [-_REACH, 0.0, _REACH, *(jnp.clip(p, -_REACH, _REACH) for p in places)]
+    edges = jnp.sort(jnp.stack([jnp.broadcast_to(jnp.asarray(c, like.dtype), ()) for c in cuts]))
+    a, b = edges[:-1, None], edges[1:, None]
+    z = jnp.where(left < 0.5, a + (b - a) * left, b - (b - a) * right).ravel()
+    w = ((b - a) * weights).ravel()
+    z, w = jax.lax.stop_gradient((z, w))
+    return z, w * jnp.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+
+
+def _fronts(act: Activation) -> list[float]:
+    """Where the function may change abruptly: at its break points, and at 0 for large variances."""
+    return sorted({0.0, *act.breaks})
+
+
+def _integrate(act: Activation, cov: Cov, integrand) -> Array:
+    """E[integrand(z1, u, z2, v)] for one pair, u = sqrt(q1) z1, v = sqrt(q2)(rho z1 + sine z2)."""
+    sine = safe_sqrt(cov.minus * cov.plus)
+    root1, root2 = jnp.sqrt(cov.q1), jnp.sqrt(cov.q2)
+    outer = []
+    for c in _fronts(act):  # u meets the front, and v, which follows u within a few sines
+        centre = safe_divide(c / root2, cov.rho)
+        outer += [c / root1, centre - 7 * sine, centre + 7 * sine]
+    z1, w1 = _panels(outer, cov.minus)
+
+    def inner(z1):
+        meets = [safe_divide(c / root2 - cov.rho * z1, sine) for c in _fronts(act)]
+        z2, w2 = _panels(meets, cov.minus)
+        u, v = root1 * z1, root2 * (cov.rho * z1 + sine * z2)
+        return jnp.sum(w2 * integrand(z1, jnp.broadcast_to(u, v.shape), z2, v))
+
+    return jnp.sum(w1 * jax.vmap(inner)(z1))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _plane(act: Activation, order: int, cov: Cov) -> Array:
+    r"""$E[\varphi(u)\varphi(v)]$ (order 0) or $E[\varphi'(u)\varphi'(v)]$ (order 1) for one pair."""
+    f = derivative(act) if order else act.fn
+    return _integrate(act, cov, lambda z1, u, z2, v: f(u) * f(v))
+
+
+@_plane.defjvp
+def _plane_jvp(act, order, primals, tangents):
+    (cov,), (d,) = primals, tangents
+    d_rho = (d.plus - d.minus) / 2
+    prime = derivative(act)
+    if order == 0:  # Gaussian identities: no second derivative, no division by sqrt(1 - rho^2)
+        by_q1 = _integrate(act, cov, lambda z1, u, z2, v: prime(u) * u * act.fn(v)) / (2 * cov.q1)
+        by_q2 = _integrate(act, cov, lambda z1, u, z2, v: act.fn(u) * prime(v) * v) / (2 * cov.q2)
+        by_rho = cov.scale * _plane(act, 1, cov)
+    else:  # the density is differentiated, so that jumps of the derivative are accounted for
+        det = cov.minus * cov.plus
+        lean = lambda z1, z2: safe_divide(z1 * z2, safe_sqrt(det))
+        weight = lambda score: _integrate(
+            act, cov, lambda z1, u, z2, v: prime(u) * prime(v) * score(z1, z2)
+        )
+        by_rho = weight(lambda z1, z2: lean(z1, z2) - safe_divide(cov.rho * (z2**2 - 1), det))
+        by_q1 = weight(lambda z1, z2: (z1**2 - 1 - cov.rho * lean(z1, z2)) / 2) / cov.q1
+        by_q2 = weight(lambda z1, z2: ((z2**2 - 1) + cov.rho * lean(z1, z2)) / 2) / cov.q2
+    change = by_q1 * d.q1 + by_q2 * d.q2 + by_rho * d_rho
+    return _plane(act, order, cov), change

@@ -1,0 +1,10 @@
+"""Infinite width: kernel propagation, profiles, Gram matrices."""
+
+from ._kernels import Kernels as Kernels
+from ._kernels import kernels as kernels
+from ._kernels import nngp as nngp
+from ._kernels import ntk as ntk
+from ._kernels import profile as profile
+from ._pair import Pair as Pair
+from ._profile import Profile as Profile
+from ._propagate import propagate as propagate

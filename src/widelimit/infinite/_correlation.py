@@ -1,0 +1,105 @@
+"""From data to correlations, without losing the digits of nearly parallel inputs."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+_FEW_FEATURES = 8
+_SMALL = 2**21  # below this many multiplications differences are as cheap as a product
+_PICKS = 8
+
+
+class Points(NamedTuple):
+    """Inputs split into size and direction.
+
+    Attributes:
+        q: The second moment |x|^2/d in float64, a tiny positive number for zero vectors.
+        unit: x/|x|, in the dtype of the data, 0 for zero vectors.
+        zero: Which inputs are zero vectors.
+    """
+
+    q: Float[Array, " n"]
+    unit: Float[Array, "n d"]
+    zero: Bool[Array, " n"]
+
+
+def as_points(x: Float[Array, "n d"]) -> Points:
+    """Split inputs; a zero vector gets a tiny size, so that derivatives there are right."""
+    tiny = 1e-100 if x.dtype == jnp.float64 else 1e-15
+    with jax.enable_x64(True):
+        square = jnp.sum(x.astype(jnp.float64) ** 2, axis=1)
+        zero = square == 0
+        norm = jnp.where(zero, tiny, jnp.sqrt(jnp.where(zero, 1, square)))
+        unit = x / norm.astype(x.dtype)[:, None]
+        q = jnp.where(zero, tiny**2, square) / x.shape[1]
+        return Points(q, unit, zero)
+
+
+@jax.custom_jvp
+def correlation(
+    u1: Float[Array, "n1 d"], u2: Float[Array, "n2 d"]
+) -> tuple[Float[Array, "n1 n2"], Float[Array, "n1 n2"]]:
+    r"""$1-\rho$ and $1+\rho$ for all pairs of unit vectors.
+
+    $|u-v|^2/2$ and $|u+v|^2/2$ keep full relative accuracy where an inner product has none left.
+    With few features or few points they are computed as such; otherwise by one matrix product,
+    whose nearly parallel and antiparallel entries are then computed again from differences.
+    """
+    (n1, d), n2 = u1.shape, u2.shape[0]
+    if d <= _FEW_FEATURES or n1 * n2 * d <= _SMALL:
+        return _from_differences(u1, u2)
+    rho = jnp.matmul(u1, u2.T, precision=jax.lax.Precision.HIGHEST)
+    minus, plus = jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0)
+    near = jnp.minimum(minus, plus) < (1e-6 if u1.dtype == jnp.float64 else 1e-2)
+    return jax.lax.cond(jnp.any(near), _refine, lambda *a: a[:2], minus, plus, near, u1, u2)
+
+
+@correlation.defjvp
+def _correlation_jvp(primals, tangents):
+    (u1, u2), (d1, d2) = primals, tangents
+    product = lambda a, b: jnp.matmul(a, b.T, precision=jax.lax.Precision.HIGHEST)
+    d_rho = product(d1, u2) + product(u1, d2)
+    return correlation(u1, u2), (-d_rho, d_rho)
+
+
+def _from_differences(u1, u2):
+    if u1.shape[1] <= _FEW_FEATURES:
+        minus = sum((u1[:, None, i] - u2[None, :, i]) ** 2 for i in range(u1.shape[1]))
+        plus = sum((u1[:, None, i] + u2[None, :, i]) ** 2 for i in range(u1.shape[1]))
+    else:
+        minus = jnp.sum((u1[:, None, :] - u2[None, :, :]) ** 2, axis=-1)
+        plus = jnp.sum((u1[:, None, :] + u2[None, :, :]) ** 2, axis=-1)
+    # A zero vector has no direction; its correlation is 0 by convention.
+    nothing = ~jnp.any(u1 != 0, axis=1)[:, None] | ~jnp.any(u2 != 0, axis=1)[None, :]
+    return jnp.where(nothing, 1, minus / 2), jnp.where(nothing, 1, plus / 2)
+
+
+def _refine(minus, plus, near, u1, u2):
+    """Replace the marked entries: a few in each row one by one, many by a sweep over features."""
+    rows = jnp.arange(u1.shape[0])
+
+    def pick(carry):
+        minus, plus, near, picks = carry
+        column = jnp.argmax(near, axis=1)
+        marked, other = near[rows, column], u2[column]
+        exact_minus = jnp.sum((u1 - other) ** 2, axis=1) / 2
+        exact_plus = jnp.sum((u1 + other) ** 2, axis=1) / 2
+        put = lambda old, new: old.at[rows, column].set(jnp.where(marked, new, old[rows, column]))
+        near = near.at[rows, column].set(False)
+        return put(minus, exact_minus), put(plus, exact_plus), near, picks + 1
+
+    more = lambda carry: jnp.any(carry[2]) & (carry[3] < _PICKS)
+    minus, plus, near, _ = jax.lax.while_loop(more, pick, (minus, plus, near, 0))
+
+    def sweep(minus, plus, near):
+        def add(i, sums):
+            a, b = u1[:, i][:, None], u2[:, i][None, :]
+            return sums[0] + (a - b) ** 2, sums[1] + (a + b) ** 2
+
+        zero = jnp.zeros_like(minus)
+        low, high = jax.lax.fori_loop(0, u1.shape[1], add, (zero, zero))
+        return jnp.where(near, low / 2, minus), jnp.where(near, high / 2, plus)
+
+    return jax.lax.cond(jnp.any(near), sweep, lambda m, p, n: (m, p), minus, plus, near)

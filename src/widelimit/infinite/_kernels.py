@@ -1,0 +1,214 @@
+"""The exact kernels of a network of infinite width."""
+
+import functools
+import warnings
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from widelimit._base.arrays import Inputs, as_inputs, convention, is_traced
+from widelimit._base.scalars import as_scalar, concrete
+from widelimit.activations import How
+from widelimit.describe import activations_of, check
+from widelimit.layers import Layer
+
+from ._matrix import Plan, certified, cut_off, gram, join, norm_tolerance, split
+from ._profile import Profile, Profiles, build
+from ._scale_free import homogeneity
+from ._variances import choose_how, visit_variances
+
+_LARGE = 2**16  # entries from which a profile pays
+_PATIENCE = 2e10  # evaluations of an activation that take about a minute
+
+
+class Kernels(NamedTuple):
+    """Both kernels of a network.
+
+    Attributes:
+        nngp: The covariance of the network's outputs at initialisation, shape (n1, n2).
+        ntk: The tangent kernel, shape (n1, n2).
+    """
+
+    nngp: Any
+    ntk: Any
+
+
+def nngp(net: Layer, x1: Any, x2: Any = None) -> Any:
+    r"""The NNGP kernel $K(x,x')=E[f(x)f(x')]$ of an infinitely wide network.
+
+    $K^{(1)}=\sigma_w^2\langle x,x'\rangle/d+\sigma_b^2$, $K^{(l+1)}=\sigma_w^2\,E[\varphi(u)\varphi(v)]+\sigma_b^2$ with
+    $(u,v)\sim N(0,K^{(l)})$. For several outputs the kernel is $K\otimes I$.
+
+    Args:
+        net: The network.
+        x1: Points, shape (n1, d). NumPy in, NumPy out; JAX in, JAX out.
+        x2: Points, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
+
+    Returns:
+        The kernel matrix, shape (n1, n2), in the dtype of the inputs.
+
+    Example:
+        >>> import widelimit as wl
+        >>> wl.nngp(wl.mlp(depth=1), [[1.0, 0.0], [0.0, 1.0]]).round(4)
+        array([[0.25  , 0.0796],
+               [0.0796, 0.25  ]])
+
+    Reference:
+        Lee et al. (2018), Deep neural networks as Gaussian processes.
+    """
+    return _compute(net, x1, x2, ("nngp",))[0]
+
+
+def ntk(net: Layer, x1: Any, x2: Any = None) -> Any:
+    r"""The neural tangent kernel $\Theta(x,x')=\lim\,\langle\nabla_\theta f(x),\nabla_\theta f(x')\rangle$.
+
+    $\Theta^{(1)}=K^{(1)}$, $\Theta^{(l+1)}=K^{(l+1)}+\sigma_w^2\,E[\varphi'(u)\varphi'(v)]\,\Theta^{(l)}$ with
+    $(u,v)\sim N(0,K^{(l)})$. For several outputs the kernel is $\Theta\otimes I$.
+
+    Args:
+        net: The network.
+        x1: Points, shape (n1, d). NumPy in, NumPy out; JAX in, JAX out.
+        x2: Points, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
+
+    Returns:
+        The kernel matrix, shape (n1, n2), in the dtype of the inputs.
+
+    Example:
+        >>> import widelimit as wl
+        >>> wl.ntk(wl.resnet(depth=5, alpha=0.1), [[1.0, 0.0], [0.0, 1.0]]).round(4)
+        array([[1.0508, 0.0119],
+               [0.0119, 1.0508]])
+
+    Reference:
+        Jacot, Gabriel and Hongler (2018); Tirer, Bruna and Giryes (2022), Theorem 2.
+    """
+    return _compute(net, x1, x2, ("ntk",))[0]
+
+
+def kernels(net: Layer, x1: Any, x2: Any = None) -> Kernels:
+    """Both kernels at once, for little more than the price of one.
+
+    Args:
+        net: The network.
+        x1: Points, shape (n1, d).
+        x2: Points, shape (n2, d), or None for `x1`.
+
+    Returns:
+        A record with `nngp` and `ntk`.
+
+    Example:
+        >>> import widelimit as wl
+        >>> k = wl.kernels(wl.mlp(depth=3, activation="erf"), [[1.0], [2.0]])
+        >>> k.nngp.shape, k.ntk.shape
+        ((2, 2), (2, 2))
+    """
+    return Kernels(*_compute(net, x1, x2, ("nngp", "ntk")))
+
+
+def profile(net: Layer, variance: float = 1.0) -> Profile:
+    r"""The kernels as functions of the cosine between two inputs of equal norm.
+
+    If the activations are homogeneous and there is no bias, the kernel of any two inputs is
+    $\Theta(x,x')=\frac{|x||x'|}{d}\,\mathrm{profile.ntk}(\rho)$ (activations of degree 1).
+
+    Args:
+        net: The network, its numbers concrete.
+        variance: $|x|^2/d$ of the inputs; a unit vector in d dimensions has 1/d.
+
+    Returns:
+        The compiled profile.
+
+    Example:
+        >>> import widelimit as wl
+        >>> p = wl.profile(wl.mlp(depth=15))
+        >>> bool(p.error < 1e-13)
+        True
+        >>> round(p.ntk(1.0) * 2**15, 12)  # (L + 1) / 2^L
+        16.0
+    """
+    check(net, ntk=False)
+    q = concrete(as_scalar(variance))
+    if q is None or not 0 < q < float("inf"):
+        raise ValueError(
+            f"variance is |x|^2/d of the inputs and must be positive, got {variance!r}."
+        )
+    if is_traced(net):
+        raise TypeError("profile needs concrete numbers; inside jit use nngp, ntk or kernels.")
+    how = choose_how(net, [q, q], jnp.dtype("float64"), 1)
+    profiles = _profiles(*_key(net), q, how, cut_off(jnp.dtype("float64")))
+    with jax.enable_x64(True):
+        scale = float(visit_variances(net, jnp.asarray([q]), [])[0])
+    return Profile(q, scale, profiles)
+
+
+def _compute(net: Layer, x1: Any, x2: Any, wanted: tuple[str, ...], path: str | None = None) -> Any:
+    check(net, ntk="ntk" in wanted)
+    inputs = as_inputs(x1, x2)
+    with convention(inputs):
+        plan, numbers, profiles = _prepare(net, inputs, wanted, path)
+        return inputs.answer(gram(plan, numbers, inputs.x1, inputs.x2, profiles))
+
+
+def _prepare(net: Layer, inputs: Inputs, wanted: tuple[str, ...], path: str | None) -> Any:
+    """Choose the path and the precision of what has no closed form."""
+    structure, zeros, numbers = split(net)
+    known_net, known_x = not is_traced(numbers), not is_traced((inputs.x1, inputs.x2))
+    rows, columns = len(inputs.x1), len(inputs.x1 if inputs.x2 is None else inputs.x2)
+    low, high = _second_moments(inputs) if known_x else (1.0, 1.0)
+    how = How()
+    if known_net and known_x:
+        how = choose_how(net, [low, high], inputs.dtype, rows * columns)
+    scale_free = homogeneity(net) is not None
+    equal = scale_free or (known_x and high - low <= norm_tolerance(inputs.dtype) * high)
+    if path is None:
+        path = "layers" if rows * columns < _LARGE or (known_x and not equal) else "either"
+    profiles = None
+    if path != "layers" and known_net and equal and high > 0:
+        q = 1.0 if scale_free else high
+        with jax.ensure_compile_time_eval():
+            profiles = _profiles(*_key(net), q, how, cut_off(inputs.dtype))
+            path = "profile" if bool(certified(profiles, inputs.dtype)) else "layers"
+    plan = Plan(structure, zeros, wanted, path, scale_free, how)
+    if path == "layers":
+        _warn_if_slow(net, rows * columns, how)
+    return plan, numbers, profiles if path == "profile" else None
+
+
+def _second_moments(inputs: Inputs) -> tuple[float, float]:
+    low, high = np.inf, 0.0
+    for x in (inputs.x1, inputs.x2):
+        if x is not None:
+            x = np.asarray(x)
+            q = np.einsum("ij,ij->i", x, x, dtype=np.float64) / x.shape[1]
+            low, high = min(low, q.min()), max(high, q.max())
+    return float(low), float(high)
+
+
+def _key(net: Layer) -> Any:
+    structure, zeros, numbers = split(net)
+    return structure, zeros, tuple(float(n) for n in numbers)
+
+
+@functools.lru_cache(maxsize=256)
+def _profiles(structure: Any, zeros: Any, numbers: Any, q: float, how: How, cut: float) -> Profiles:
+    with jax.enable_x64(True):
+        out = _build(Plan(structure, zeros, (), "profile", True, how), numbers, q, cut)
+        return jax.tree.map(np.asarray, out)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _build(plan: Plan, numbers: Any, q: Any, cut: Any) -> Profiles:
+    return build(join(plan, numbers), q, plan.how, cut)
+
+
+def _warn_if_slow(net: Layer, entries: int, how: How) -> None:
+    slow = [a for a in activations_of(net) if not a.closed_form and (a.breaks or how.terms == 0)]
+    if slow and entries * 2e4 > _PATIENCE:
+        warnings.warn(
+            f"{entries} kernel entries with the activation {slow[0].name!r} need a two-dimensional "
+            "quadrature each, since the inputs have different norms. Scale the inputs to one norm "
+            "and the same matrix takes seconds.",
+            stacklevel=4,
+        )

@@ -1,0 +1,232 @@
+"""Gram matrices: tiles of rows, each by the profile or layer by layer; derivatives layer by layer."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from widelimit._base.numerics import steer
+from widelimit.activations import How
+from widelimit.layers import Dense, Layer
+
+from ._correlation import Points, as_points, correlation
+from ._pair import Pair, outer
+from ._profile import Profiles, build
+from ._propagate import propagate
+
+_TILE = 2**19  # entries of a tile: its state stays in the cache
+
+
+class Plan(NamedTuple):
+    """What is fixed at compile time.
+
+    Attributes:
+        structure: The network's tree structure, widths removed.
+        zeros: Which numbers of the network are exactly 0 (biases that are not there).
+        wanted: "nngp", "ntk" or both.
+        path: "layers", "profile", or "either": decided at run time.
+        scale_free: Whether the profile holds for inputs of any norm.
+        how: How moments are evaluated.
+    """
+
+    structure: Any
+    zeros: tuple[bool, ...]
+    wanted: tuple[str, ...]
+    path: str
+    scale_free: bool
+    how: How
+
+
+def split(net: Layer) -> tuple[Any, tuple[bool, ...], tuple[Any, ...]]:
+    """Structure, which numbers are exactly zero, and the other numbers."""
+    is_dense = lambda node: isinstance(node, Dense)
+    bare = lambda node: Dense(w_std=node.w_std, b_std=node.b_std) if is_dense(node) else node
+    numbers, structure = jax.tree.flatten(jax.tree.map(bare, net, is_leaf=is_dense))
+    zeros = tuple(isinstance(v, float) and v == 0 for v in numbers)
+    return structure, zeros, tuple(v for v, z in zip(numbers, zeros, strict=True) if not z)
+
+
+def join(plan: Plan, numbers: tuple[Any, ...]) -> Layer:
+    """The network again."""
+    rest = iter(numbers)
+    return jax.tree.unflatten(plan.structure, [0.0 if z else next(rest) for z in plan.zeros])
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _gram(
+    plan: Plan, numbers: Any, x1: Float[Array, "n1 d"], x2: Any, profiles: Any
+) -> tuple[Float[Array, "n1 n2"], ...]:
+    """The wanted kernel matrices; `x2=None` means `x1` with itself, its diagonal exact."""
+    net = join(plan, numbers)
+    first = as_points(x1)
+    second = first if x2 is None else as_points(x2)
+    alive = _survives_zero(net, plan.how)
+
+    def fill(evaluate: Any) -> tuple[Array, ...]:
+        edges = evaluate.sizes(first, alive), evaluate.sizes(second, alive)
+        return _tiles(evaluate, first, second, edges, plan)
+
+    layers = _ByLayers(net, plan)
+    if plan.path == "layers":
+        out = fill(layers)
+    elif plan.path == "profile":
+        out = fill(_ByProfile(net, plan, profiles))
+    else:
+        out = _either(net, plan, first, second, fill, layers)
+    if x2 is None:
+        out = _exact_diagonal(net, plan, first, alive, out)
+    return out
+
+
+@_gram.defjvp
+def _gram_jvp(plan, primals, tangents):
+    numbers, x1, x2, _ = primals
+    smooth = lambda numbers, x1, x2: differentiable_gram(plan, numbers, x1, x2)
+    return jax.jvp(smooth, (numbers, x1, x2), tangents[:3])
+
+
+gram = jax.jit(_gram, static_argnums=0)
+
+
+def differentiable_gram(
+    plan: Plan, numbers: Any, x1: Float[Array, "n1 d"], x2: Any
+) -> tuple[Float[Array, "n1 n2"], ...]:
+    """The same matrices in one piece, layer by layer: the form that is differentiated."""
+    net = join(plan, numbers)
+    first = as_points(x1)
+    second = first if x2 is None else as_points(x2)
+    with jax.enable_x64(True):
+        minus, plus = correlation(first.unit, second.unit)
+        if x2 is None:
+            same = jnp.eye(x1.shape[0], dtype=bool)
+            minus = steer(jnp.where(same, 0, minus), minus)
+            plus = steer(jnp.where(same, 2, plus), plus)
+        pair = Pair(first.q[:, None], second.q[None, :], minus, plus, jnp.zeros_like(minus))
+        out = propagate(net, pair, plan.how)
+        size = outer(jnp.sqrt(out.q1), jnp.sqrt(out.q2), minus)
+        alive = _survives_zero(net, plan.how)
+        dead = ~alive & (first.zero[:, None] | second.zero[None, :])
+        results = []
+        for name in plan.wanted:
+            value = size * (out.rho if name == "nngp" else out.ntk)
+            results.append(steer(jnp.where(dead, 0, value), value))
+        return tuple(results)
+
+
+def _survives_zero(net: Layer, how: How) -> Any:
+    """Whether a zero input gives a non-zero variance at the output (a bias, or phi(0) != 0)."""
+    with jax.enable_x64(True):
+        zero = jnp.zeros((1,), jnp.float64)
+        return propagate(net, Pair(zero, zero, zero, zero + 2, zero), how).q1[0] > 0
+
+
+class _ByLayers(NamedTuple):
+    """Evaluate a tile layer by layer."""
+
+    net: Layer
+    plan: Plan
+
+    def sizes(self, points: Points, alive: Any) -> tuple[Array, Array]:
+        with jax.enable_x64(True):
+            return points.q, alive | ~points.zero
+
+    def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> list[Array]:
+        with jax.enable_x64(True):
+            (q1, keep1), (q2, keep2) = edge1, edge2
+            pair = Pair(q1[:, None], q2[None, :], minus, plus, jnp.zeros_like(minus))
+            out = propagate(self.net, pair, self.plan.how)
+            root1 = jnp.where(keep1[:, None], jnp.sqrt(out.q1), 0)
+            root2 = jnp.where(keep2[None, :], jnp.sqrt(out.q2), 0)
+            size = outer(root1, root2, minus)
+            return [size * (out.rho if w == "nngp" else out.ntk) for w in self.plan.wanted]
+
+
+class _ByProfile(NamedTuple):
+    """Evaluate a tile by polynomials in the angle."""
+
+    net: Layer
+    plan: Plan
+    profiles: Profiles
+
+    def sizes(self, points: Points, alive: Any) -> Array:
+        """sqrt(K(x, x)) for each input, 0 where the kernel vanishes."""
+        with jax.enable_x64(True):
+            root = jnp.sqrt(_diagonal(self.net, self.plan.how, points.q).q1)
+            return jnp.where(alive | ~points.zero, root, 0)
+
+    def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> list[Array]:
+        size = outer(edge1[:, None], edge2[None, :], minus)
+        return [size * getattr(self.profiles, w).at(minus, plus) for w in self.plan.wanted]
+
+
+def _diagonal(net: Layer, how: How, q: Float[Array, " n"]) -> Pair:
+    zero = jnp.zeros_like(q)
+    return propagate(net, Pair(q, q, zero, zero + 2, zero), how)
+
+
+def _exact_diagonal(net: Layer, plan: Plan, points: Points, alive: Any, out: Any) -> Any:
+    """The diagonal in float64, then rounded once."""
+    with jax.enable_x64(True):
+        pair = _diagonal(net, plan.how, points.q)
+        exact = {"nngp": pair.q1, "ntk": pair.q1 * pair.ntk}
+        i = jnp.arange(points.q.size)
+        keep = alive | ~points.zero
+        put = lambda name, m: m.at[i, i].set(jnp.where(keep, exact[name], 0).astype(m.dtype))
+        return tuple(put(name, matrix) for name, matrix in zip(plan.wanted, out, strict=True))
+
+
+def _tiles(
+    evaluate: Any, first: Points, second: Points, edges: Any, plan: Plan
+) -> tuple[Array, ...]:
+    """Rows in tiles; the last tile overlaps the one before where the rows do not divide."""
+    (n1, _), n2 = first.unit.shape, second.unit.shape[0]
+    rows = max(min(n1, _TILE // n2), min(n1, 8))
+    edge1, edge2 = edges
+
+    def tile(start: Any) -> list[Array]:
+        cut = lambda a: jax.lax.dynamic_slice_in_dim(a, start, rows)
+        minus, plus = correlation(cut(first.unit), second.unit)
+        return evaluate.tile(minus, plus, jax.tree.map(cut, edge1), edge2)
+
+    if rows == n1:
+        return tuple(tile(0))
+    blank = jnp.zeros((n1, n2), first.unit.dtype)
+
+    def fill(i: Any, out: tuple[Array, ...]) -> tuple[Array, ...]:
+        start = jnp.minimum(i * rows, n1 - rows)
+        parts = tile(start)
+        put = jax.lax.dynamic_update_slice_in_dim
+        return tuple(put(o, part, start, 0) for o, part in zip(out, parts, strict=True))
+
+    return jax.lax.fori_loop(0, -(-n1 // rows), fill, tuple(blank for _ in plan.wanted))
+
+
+def _either(net: Layer, plan: Plan, first: Points, second: Points, fill: Any, layers: Any) -> Any:
+    """Decide at run time, when norms and numbers are known, whether the profile holds."""
+    tolerance = norm_tolerance(first.unit.dtype)
+    with jax.enable_x64(True):
+        q0 = first.q[0]
+        gap = jnp.maximum(jnp.max(jnp.abs(first.q - q0)), jnp.max(jnp.abs(second.q - q0)))
+        profiles = build(net, q0, plan.how, cut_off(first.unit.dtype))
+        equal = plan.scale_free | (gap <= tolerance * q0)
+        good = equal & certified(profiles, first.unit.dtype)
+    by_profile = _ByProfile(net, plan, profiles)
+    return jax.lax.cond(good, lambda: fill(by_profile), lambda: fill(layers))
+
+
+def norm_tolerance(dtype: Any) -> float:
+    """How far squared norms may differ, relatively, and still count as equal."""
+    return 8 * float(jnp.finfo(dtype).eps)
+
+
+def cut_off(dtype: Any) -> float:
+    """Where a profile's coefficients are cut, relative to the largest value."""
+    return 1e-15 if dtype == jnp.float64 else 2e-8
+
+
+def certified(profiles: Profiles, dtype: Any) -> Any:
+    """Whether the discarded coefficients show that the profile is right to rounding."""
+    limit = 1e-13 if dtype == jnp.float64 else 1e-6
+    return (profiles.nngp.error < limit) & (profiles.ntk.error < limit)

@@ -1,0 +1,174 @@
+r"""Depth for free: for inputs of one norm a kernel is a function of the angle alone.
+
+So it is for inputs of any norm when the activations are homogeneous and there is no bias. The layers
+then run on a few hundred angles, and every entry of a Gram matrix costs one polynomial, whatever the
+depth and the activation.
+
+The polynomial is a Chebyshev series in $y$, where $v=\sin\frac\theta2-\cos\frac\theta2\in[-1,1]$ (an analytic
+function of the angle on all of $[0,\pi]$, two square roots from $1\mp\rho$) and $y=(v+c)/(1+cv)$. A
+deep MLP varies fastest near $\theta=0$, a weakly attenuated ResNet near $\theta=\pi$; the number $c$ turns
+the nodes to where they are needed. The decay of the coefficients certifies the error.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from widelimit._base.numerics import clenshaw
+from widelimit.activations import How
+from widelimit.layers import Layer
+
+from ._pair import Pair, doubled
+from ._propagate import propagate
+
+NODES = 256
+_SHIFTS = (0.0, 0.2, 0.4, 0.6, 0.8, -0.2, -0.4, -0.6, -0.8)
+
+
+class Series(NamedTuple):
+    """A function of the angle as a Chebyshev series.
+
+    Attributes:
+        shift: The number c of the map from v to y.
+        coefficients: Float64, zero beyond `degree`.
+        degree: The highest degree that is used.
+        error: A bound of the truncation error, from the discarded coefficients, relative to the
+            largest value.
+    """
+
+    shift: Float[Array, ""]
+    coefficients: Float[Array, " nodes"]
+    degree: Any
+    error: Any
+
+    def at(self, minus: Float[Array, "..."], plus: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The value where 1 - rho = minus and 1 + rho = plus, in their dtype."""
+        shift = self.shift.astype(minus.dtype)
+        v = (jnp.sqrt(minus) - jnp.sqrt(plus)) * math.sqrt(0.5)
+        y = (v + shift) / (1 + shift * v)
+        return clenshaw(self.coefficients.astype(minus.dtype), y)
+
+
+class Profiles(NamedTuple):
+    r"""The normalised kernels $K/\sqrt{K_1K_2}$ and $\Theta/\sqrt{K_1K_2}$ as functions of the angle."""
+
+    nngp: Series
+    ntk: Series
+
+
+def _nodes() -> tuple[np.ndarray, np.ndarray]:
+    """1 - rho and 1 + rho at the Chebyshev nodes of each shift, exact at both ends."""
+    half = math.pi * (np.arange(NODES) + 0.5) / NODES / 2
+    up, down = 2 * np.cos(half) ** 2, 2 * np.sin(half) ** 2  # 1 + y and 1 - y
+    shift = np.array(_SHIFTS)[:, None]
+    scale = 1 - shift * (up - 1)
+    v_up, v_down = (1 - shift) * up / scale, (1 + shift) * down / scale  # 1 + v and 1 - v
+    v = v_up - 1
+    root = np.sqrt(2 - v**2)
+    # sin(theta/2) = (root + v)/2 and cos(theta/2) = (root - v)/2; their product is (1 - v^2)/2
+    sine = np.where(v < 0, v_up * v_down / (root - v), (root + v) / 2)
+    cosine = np.where(v < 0, (root - v) / 2, v_up * v_down / (root + v))
+    return 2 * sine**2, 2 * cosine**2
+
+
+def build(net: Layer, q: Float[Array, ""], how: How, tolerance: float) -> Profiles:
+    """Run the layers on the nodes and chop the series.
+
+    Args:
+        net: The network.
+        q: The second moment |x|^2/d of the inputs (any positive number if the network is scale-free).
+        how: How moments are evaluated.
+        tolerance: Where to cut the coefficients, relative to the largest.
+
+    Returns:
+        The two series, in float64.
+    """
+    with jax.enable_x64(True):
+        minus, plus = (jnp.asarray(a.ravel()) for a in _nodes())
+        q = jnp.broadcast_to(doubled(q), minus.shape)
+        out = propagate(net, Pair(q, q, minus, plus, jnp.zeros_like(minus)), how)
+        return Profiles(_chop(out.rho, tolerance), _chop(out.ntk, tolerance))
+
+
+def _chop(values: Float[Array, " points"], tolerance: float) -> Series:
+    n = np.arange(NODES)
+    transform = 2 / NODES * np.cos(np.pi * n[:, None] * (n[None, :] + 0.5) / NODES)
+    transform[0] /= 2
+    table = values.reshape(len(_SHIFTS), NODES) @ jnp.asarray(transform).T
+    size = jnp.abs(table)
+    scale = jnp.max(jnp.abs(values))
+    scale = jnp.where(scale > 0, scale, 1)
+    envelope = jax.lax.cummax(size, axis=1, reverse=True)
+    # Rounding leaves a plateau; what lies below it is noise.
+    floor = jnp.maximum(tolerance * scale, 2 * jnp.max(size[:, -NODES // 8 :], axis=1))
+    degrees = jnp.sum(envelope > floor[:, None], axis=1)
+    best = jnp.argmin(degrees)
+    keep = jnp.arange(NODES) < degrees[best]
+    error = jnp.sum(jnp.where(keep, 0, size[best])) / scale
+    degree = jnp.maximum(degrees[best] - 1, 0)
+    return Series(jnp.asarray(_SHIFTS)[best], jnp.where(keep, table[best], 0), degree, error)
+
+
+class Profile(eqx.Module):
+    r"""A network's kernels as functions of the cosine $\rho$ between two inputs of equal norm.
+
+    Attributes:
+        variance: $|x|^2/d$ of the inputs.
+        scale: $K(x,x)$, the NNGP kernel of an input with itself.
+        series: The normalised kernels.
+    """
+
+    variance: float
+    scale: float
+    series: Profiles
+
+    @property
+    def degree(self) -> int:
+        """The larger of the two degrees."""
+        return max(int(self.series.nngp.degree), int(self.series.ntk.degree))
+
+    @property
+    def error(self) -> float:
+        """The larger of the two truncation errors, relative to each kernel's largest value."""
+        return max(float(self.series.nngp.error), float(self.series.ntk.error))
+
+    def nngp(self, rho: Any) -> Any:
+        """The NNGP kernel at cosine rho (a number or an array of any shape)."""
+        return self._at_cosine(self.series.nngp, rho)
+
+    def ntk(self, rho: Any) -> Any:
+        """The tangent kernel at cosine rho (a number or an array of any shape)."""
+        return self._at_cosine(self.series.ntk, rho)
+
+    def nngp_at_angle(self, angle: Any) -> Any:
+        """The NNGP kernel at an angle: no digits are lost near 0 and pi, as they are in cosines."""
+        return self._at_angle(self.series.nngp, angle)
+
+    def ntk_at_angle(self, angle: Any) -> Any:
+        """The tangent kernel at an angle: no digits are lost near 0 and pi."""
+        return self._at_angle(self.series.ntk, angle)
+
+    def _at_cosine(self, series: Series, rho: Any) -> Any:
+        values = np.asarray(rho, dtype=np.float64)
+        if not np.all(np.abs(values) <= 1 + 1e-12):
+            raise ValueError(f"rho is a cosine and must lie in [-1, 1], got {rho!r}.")
+        return self._evaluate(series, np.clip(1 - values, 0, 2), np.clip(1 + values, 0, 2))
+
+    def _at_angle(self, series: Series, angle: Any) -> Any:
+        values = np.asarray(angle, dtype=np.float64)
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"Angles must be finite, got {angle!r}.")
+        return self._evaluate(series, 2 * np.sin(values / 2) ** 2, 2 * np.cos(values / 2) ** 2)
+
+    def _evaluate(self, series: Series, minus: np.ndarray, plus: np.ndarray) -> Any:
+        with jax.enable_x64(True):
+            values = np.array(_evaluate(series, minus, plus)) * self.scale
+        return values if values.ndim else float(values)
+
+
+_evaluate = jax.jit(lambda series, minus, plus: series.at(minus, plus))

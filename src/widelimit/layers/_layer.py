@@ -1,0 +1,124 @@
+"""A layer is data; `>>` puts one after another, `+` side by side."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+
+class Layer(eqx.Module):
+    """The base of all layers: frozen, comparable, printable, without behaviour.
+
+    What can be asked of a layer are passes (`widelimit.describe`, `widelimit.infinite`,
+    `widelimit.finite`). A layer of your own is a subclass with fields, and a rule for each pass
+    that you need.
+    """
+
+    def __rshift__(self, after: "Layer") -> "Serial":
+        return Serial(self, _expect_layer(after, ">>"))
+
+    def __add__(self, other: "Layer") -> "Sum":
+        return Sum(self, _expect_layer(other, "+"))
+
+    def __repr__(self) -> str:
+        positional, named = [], []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.default is dataclasses.MISSING and not named:
+                positional.append(_show(value))
+            elif not _same(value, field.default):
+                named.append(f"{field.name}={_show(value)}")
+        return f"{type(self).__name__}({', '.join(positional + named)})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return False
+        names = [field.name for field in dataclasses.fields(self)]
+        return all(_same(getattr(self, n), getattr(other, n)) for n in names)
+
+    def __hash__(self) -> int:
+        fields = tuple(getattr(self, f.name) for f in dataclasses.fields(self))
+        return hash((type(self), *map(_hashable, fields)))
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, jax.Array | np.ndarray):
+        return float(value)
+    return value
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, jax.Array | np.ndarray) or isinstance(b, jax.Array | np.ndarray):
+        return a is b or bool(np.array_equal(a, b))
+    return bool(a == b)
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, jax.Array) and value.ndim == 0:
+        try:
+            return repr(float(value))
+        except jax.errors.ConcretizationTypeError:
+            return str(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
+        return f"{value:.1f}"
+    return repr(value)
+
+
+def _expect_layer(value: Any, sign: str) -> Layer:
+    if not isinstance(value, Layer):
+        raise TypeError(
+            f"{sign} combines layers, got {value!r} ({type(value).__name__}). "
+            "An activation becomes a layer as Phi('relu')."
+        )
+    return value
+
+
+def as_layer(value: Any) -> Any:
+    """Refuse strings, functions and numbers where a layer belongs."""
+    if isinstance(value, str | float | int) or (callable(value) and not isinstance(value, Layer)):
+        raise TypeError(
+            f"A layer was expected, got {value!r}. An activation is written Phi({value!r})."
+        )
+    return value
+
+
+class Serial(Layer):
+    """Layers one after another: `Serial(a, b)` is `a >> b`. Nested ones are flattened."""
+
+    layers: tuple[Layer, ...]
+
+    def __init__(self, *layers: Layer):
+        flat: list[Layer] = []
+        for layer in layers:
+            flat.extend(layer.layers if isinstance(layer, Serial) else [as_layer(layer)])
+        self.layers = tuple(flat)
+
+    def __repr__(self) -> str:
+        if not self.layers:
+            return "Serial()"
+        return " >> ".join(f"({l})" if isinstance(l, Sum) else repr(l) for l in self.layers)
+
+
+class Sum(Layer):
+    """The sum of parallel branches that see the same input: `Sum(a, b)` is `a + b`.
+
+    Each occurrence of a layer has weights of its own. Paths that do share randomness, such as
+    x + x, are combined before they are squared.
+    """
+
+    branches: tuple[Layer, ...]
+
+    def __init__(self, *branches: Layer):
+        if len(branches) < 1:
+            raise ValueError("Sum needs at least one branch.")
+        flat: list[Layer] = []
+        for branch in branches:
+            flat.extend(branch.branches if isinstance(branch, Sum) else [as_layer(branch)])
+        self.branches = tuple(flat)
+
+    def __repr__(self) -> str:
+        if len(self.branches) == 1:
+            return f"Sum({self.branches[0]!r})"
+        return " + ".join(f"({b})" if isinstance(b, Serial) else repr(b) for b in self.branches)

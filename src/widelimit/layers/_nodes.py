@@ -1,0 +1,93 @@
+"""The words of the description language."""
+
+from typing import Any
+
+import equinox as eqx
+
+from widelimit._base.scalars import Scalar, as_count, as_scalar, check_scalar
+from widelimit.activations import Activation
+from widelimit.activations import get as get_activation
+
+from ._layer import Layer, as_layer
+
+
+def _as_width(width: Any) -> int | None:
+    return None if width is None else as_count(width, "width", minimum=1)
+
+
+class Dense(Layer):
+    r"""A fully connected layer in NTK parameterisation.
+
+    $z = \sigma_w W x/\sqrt{n} + \sigma_b b$ with all entries of $W$ and $b$ from $N(0,1)$, $n$ the
+    width of $x$.
+
+    Attributes:
+        width: The number of outputs of a finite network; unused at infinite width.
+        w_std: $\sigma_w\ge0$.
+        b_std: $\sigma_b\ge0$; 0 means that the layer has no bias.
+    """
+
+    width: int | None = eqx.field(default=None, static=True, converter=_as_width)
+    w_std: Scalar = eqx.field(default=1.0, converter=as_scalar)
+    b_std: Scalar = eqx.field(default=0.0, converter=as_scalar)
+
+    def __check_init__(self) -> None:
+        check_scalar(self.w_std, "w_std")
+        check_scalar(self.b_std, "b_std")
+
+
+class Phi(Layer):
+    """An elementwise activation.
+
+    Attributes:
+        activation: A name (`"relu"`), an `Activation`, or a function.
+    """
+
+    activation: Activation = eqx.field(static=True, converter=get_activation)
+
+    def __repr__(self) -> str:
+        return f"Phi({self.activation.name!r})"
+
+
+class Residual(Layer):
+    r"""$x+\alpha\,\mathrm{body}(x)$.
+
+    Attributes:
+        body: The branch; it must end in a fresh `Dense`.
+        alpha: The attenuation of the branch.
+    """
+
+    body: Layer = eqx.field(converter=as_layer)
+    alpha: Scalar = eqx.field(default=1.0, converter=as_scalar)
+
+    def __check_init__(self) -> None:
+        check_scalar(self.alpha, "alpha", minimum=None)
+
+
+class Repeat(Layer):
+    """The same structure several times, each time with weights of its own.
+
+    Attributes:
+        body: What is repeated.
+        times: How often; depth as a number, so that compilation does not grow with it.
+    """
+
+    body: Layer = eqx.field(converter=as_layer)
+    times: int = eqx.field(static=True, converter=lambda t: as_count(t, "times"))
+
+
+class Identity(Layer):
+    """Hands its input on; the skip path of a `Sum`."""
+
+
+class Scale(Layer):
+    """Multiplies by a number.
+
+    Attributes:
+        factor: The number.
+    """
+
+    factor: Scalar = eqx.field(converter=as_scalar)
+
+    def __check_init__(self) -> None:
+        check_scalar(self.factor, "factor", minimum=None)

@@ -1,0 +1,40 @@
+"""Strict numerics: warnings are errors, shapes and dtypes are never guessed, keys are reproducible."""
+
+import json
+import os
+import zlib
+from pathlib import Path
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import jax
+import pytest
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture
+def key(request):
+    """A JAX key that depends on the test's name alone."""
+    return jax.random.key(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture
+def seed(request):
+    """An integer seed that depends on the test's name alone."""
+    return zlib.crc32(request.node.nodeid.encode())
+
+
+@pytest.fixture(scope="session")
+def golden():
+    """High-precision values (50 digits, rounded to binary64)."""
+    return json.loads((GOLDEN / "golden.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def golden_kernels():
+    """High-precision kernel matrices, one record for each network and input set."""
+    return json.loads((GOLDEN / "kernels.json").read_text())
