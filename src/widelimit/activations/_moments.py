@@ -134,8 +134,8 @@ def _slope_of_dual(act: Activation, cov: Cov) -> Matrix:
 
 
 def hermite_coefficients(
-    act: Activation, q: Float[Array, "*shape"], terms: int
-) -> Float[Array, "terms *shape"]:
+    act: Activation, q: Float[Array, "..."], terms: int
+) -> Float[Array, "..."]:
     r"""$a_n(q)=E[\varphi(\sqrt q z)h_n(z)]$, $n<$ terms, for an activation without break points."""
     z, basis = hermite_basis(terms, 160 + terms // 2)
     points = jnp.sqrt(q) * jnp.asarray(z, q.dtype).reshape((-1,) + (1,) * q.ndim)
