@@ -1,0 +1,15 @@
+"""Kernel matrices as numbers: tiles, factorisations, iterations. Nothing here knows a network."""
+
+from ._cg import Solution as Solution
+from ._cg import conjugate_gradients as conjugate_gradients
+from ._cholesky import Cholesky as Cholesky
+from ._cholesky import cholesky as cholesky
+from ._eigen import Eigen as Eigen
+from ._eigen import eigh as eigh
+from ._low_rank import LowRank as LowRank
+from ._low_rank import Preconditioner as Preconditioner
+from ._low_rank import partial_cholesky as partial_cholesky
+from ._ridge import RidgePath as RidgePath
+from ._ridge import leave_one_out as leave_one_out
+from ._ridge import ridge_path as ridge_path
+from ._tiles import TiledGram as TiledGram
