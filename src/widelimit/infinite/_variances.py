@@ -11,7 +11,7 @@ from widelimit.activations import How, second_moment, terms_needed
 from widelimit.describe import activations_of, linear_factor
 from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
 
-_MANY = 2**12
+MANY = 2**12  # entries from which a quadrature for each is too slow
 
 
 @layer_pass("its variances are listed")
@@ -45,10 +45,11 @@ def _visit_serial(layer: Serial, q: Any, seen: list[Any]) -> Any:
 
 @visit_variances.register
 def _visit_repeat(layer: Repeat, q: Any, seen: list[Any]) -> Any:
+    settled = False
     for _ in range(layer.times):
-        before, q = q, visit_variances(layer.body, q, seen)
-        if np.allclose(before, q, rtol=1e-3):  # settled; later rounds show nothing new
-            break
+        # Once settled, later rounds show nothing new, but small changes still add up.
+        before, q = q, visit_variances(layer.body, q, [] if settled else seen)
+        settled = settled or np.allclose(before, q, rtol=1e-3)
     return q
 
 
@@ -62,15 +63,15 @@ def _visit_sum(layer: Sum, q: Any, seen: list[Any]) -> Any:
     return sum(visit_variances(branch, q, seen) for branch in layer.branches)
 
 
-def choose_how(net: Layer, q: Any, dtype: Any, entries: int) -> How:
+def choose_how(net: Layer, q: Any, dtype: Any, *, many: bool) -> How:
     """Terms of the Hermite series that give rounding accuracy for inputs of these second moments.
 
     Args:
         net: The network, its numbers concrete.
         q: Smallest and largest second moment |x|^2/d of the inputs.
         dtype: The dtype of the computation.
-        entries: How many pairs there are; for many, a long series that is right to 1e-9 is
-            preferred to a quadrature for each.
+        many: Whether there are so many pairs that a long series, right to 1e-9, is preferred to a
+            quadrature for each.
 
     Returns:
         The choice; the two-dimensional quadrature where no series is long enough.
@@ -85,7 +86,7 @@ def choose_how(net: Layer, q: Any, dtype: Any, entries: int) -> How:
             values = np.concatenate([np.ravel(v) for a, v in seen if a == act])
             values = values[values > 0].tolist() or [1.0]
             terms = terms_needed(act, values, 1e-13 if dtype == jnp.float64 else 1e-8)
-            if terms == 0 and entries > _MANY:
+            if terms == 0 and many:
                 terms = terms_needed(act, values, 1e-9)
             found.append(terms)
     return How(terms=0 if 0 in found else max(found))
