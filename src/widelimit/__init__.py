@@ -3,7 +3,17 @@
 from . import activations as activations
 from . import linalg as linalg
 from .activations import Activation as Activation
+from .analysis import bounds as bounds
+from .analysis import smoothness as smoothness
+from .analysis import spectrum as spectrum
 from .describe import check as check
+from .finite import FiniteNetwork as FiniteNetwork
+from .finite import empirical_ntk as empirical_ntk
+from .finite import finite as finite
+from .finite import linearize as linearize
+from .finite import monte_carlo_kernels as monte_carlo_kernels
+from .finite import taylor as taylor
+from .finite import width_convergence as width_convergence
 from .infinite import Kernels as Kernels
 from .infinite import Profile as Profile
 from .infinite import kernels as kernels

@@ -1,0 +1,5 @@
+"""Laboratory: smoothness, bounds, spectrum, learning curves, signal propagation."""
+
+from . import bounds as bounds
+from . import smoothness as smoothness
+from . import spectrum as spectrum
