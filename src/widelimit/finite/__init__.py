@@ -1,0 +1,14 @@
+"""Networks of finite width: weights, outputs, empirical kernels, Taylor models, sampling."""
+
+from ._empirical import empirical_ntk as empirical_ntk
+from ._network import FiniteNetwork as FiniteNetwork
+from ._network import finite as finite
+from ._sample import Estimate as Estimate
+from ._sample import SampledKernels as SampledKernels
+from ._sample import WidthConvergence as WidthConvergence
+from ._sample import fit_power as fit_power
+from ._sample import monte_carlo_kernels as monte_carlo_kernels
+from ._sample import width_convergence as width_convergence
+from ._taylor import TaylorModel as TaylorModel
+from ._taylor import linearize as linearize
+from ._taylor import taylor as taylor

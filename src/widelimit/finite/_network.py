@@ -1,0 +1,327 @@
+"""The finite network: the same description with weights."""
+
+import functools
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from widelimit._base.arrays import convention
+from widelimit._base.names import unknown
+from widelimit._base.scalars import as_count, concrete
+from widelimit.layers import Dense, Layer
+
+from ._convention import as_key, is_traced, settle
+from ._forward import forward
+from ._init import draw, stated_width
+from ._parameterise import How, check_parameterisation
+from ._tangent import OUTPUTS, contract, readout_kernel, signals, tangent_kernel
+
+_MEMORY = 2**30  # bytes of signals that are held at once
+
+
+class FiniteNetwork(eqx.Module):
+    """A network of finite width: a description, widths, and a parameterisation.
+
+    It holds no weights; `init` draws them, and the other methods take them. All methods can be
+    jitted, differentiated and mapped over.
+
+    Attributes:
+        net: The description.
+        width: The width of every hidden layer that does not state its own.
+        parameterisation: "ntk", "standard", "xavier" or "torch".
+        bias: Whether every layer (True) or none (False) has a bias; None: as described.
+    """
+
+    net: Layer
+    width: int = eqx.field(static=True)
+    parameterisation: str = eqx.field(static=True)
+    bias: bool | None = eqx.field(static=True)
+
+    @property
+    def _how(self) -> How:
+        return How(self.width, self.parameterisation, self.bias)
+
+    def init(
+        self, key: Any, input_dim: int, output_dim: int | None = None, dtype: Any = None
+    ) -> Any:
+        """Draw the weights.
+
+        Args:
+            key: A JAX key, or an integer.
+            input_dim: The number of features of a point.
+            output_dim: The number of outputs; by default the width that the last `Dense` states,
+                or 1.
+            dtype: Of the weights, and hence of everything computed with them; by default JAX's
+                default, float32. With float64 the weights are NumPy arrays unless JAX itself runs
+                in 64 bits.
+
+        Returns:
+            Nested lists of `{"w": (fan_in, fan_out), "b": (fan_out,)}`, shaped like the description.
+
+        Example:
+            >>> import widelimit as wl
+            >>> net = wl.finite(wl.mlp(depth=2, b_std=0.1), width=5)
+            >>> shapes = jax.tree.map(jnp.shape, net.init(0, input_dim=3))
+            >>> shapes[0][0]
+            [{'b': (5,), 'w': (3, 5)}, {}]
+        """
+        sizes = as_count(input_dim, "input_dim", minimum=1), _as_output_dim(output_dim)
+        key = as_key(key)
+        dtype = jnp.result_type(float) if dtype is None else np.dtype(dtype)
+        if not jnp.issubdtype(dtype, jnp.floating):
+            raise TypeError(f"dtype must be a floating point type, got {dtype}.")
+        if dtype == jax.dtypes.canonicalize_dtype(dtype):
+            return self._draw(key, sizes, dtype)
+        if is_traced(key):
+            raise ValueError(
+                f"Weights of dtype {dtype} cannot be drawn inside jit or vmap while JAX runs in 32 "
+                "bits. Call init outside, once for each key, or set jax_enable_x64."
+            )
+        with jax.enable_x64(True):
+            return jax.tree.map(np.array, self._draw(key, sizes, dtype))
+
+    def _draw(self, key: Any, sizes: tuple[int, int | None], dtype: Any) -> Any:
+        input_dim, output_dim = sizes
+        wanted = output_dim or stated_width(self.net) or 1
+        params, width = draw(self.net, key, input_dim, wanted, dtype, self._how)
+        if width != wanted:
+            raise ValueError(
+                f"{self.net} has outputs of width {width}, but {wanted} were asked for; "
+                "end it with a Dense()."
+            )
+        return params
+
+    def apply(self, params: Any, x: Any) -> Any:
+        r"""The outputs $f(x)$, shape (points, outputs).
+
+        Args:
+            params: From `init`.
+            x: Points, shape (points, features). NumPy in, NumPy out; JAX in, JAX out.
+
+        Returns:
+            The outputs, in the dtype of the weights.
+
+        Example:
+            >>> import widelimit as wl
+            >>> net = wl.finite(wl.mlp(depth=1, w_std=2.0), width=4)
+            >>> params = net.init(0, input_dim=1)
+            >>> w, v = params[0][0][0]["w"], params[1]["w"]
+            >>> x = jnp.ones((1, 1))
+            >>> y = 2 * jax.nn.relu(2 * x @ w) @ v / 2  # 2 / sqrt(4)
+            >>> bool(jnp.allclose(net.apply(params, x), y))
+            True
+        """
+        inputs = settle(params, x)
+        self._check_features(params, inputs.x1)
+        with convention(inputs):
+            return inputs.answer(_apply(self, params, inputs.x1))
+
+    def ntk(self, params: Any, x1: Any, x2: Any = None, outputs: str = "full") -> Any:
+        r"""The empirical tangent kernel $\hat\Theta(x,x')=\langle\nabla_\theta f(x),\nabla_\theta f(x')\rangle$.
+
+        Every fully connected layer $z=c_wWx+c_bb$ adds $(c_w^2\langle x,x'\rangle+c_b^2)\langle\delta,\delta'\rangle$,
+        $\delta=\partial f/\partial z$: two small Gram matrices instead of a Jacobian.
+
+        Args:
+            params: From `init`.
+            x1: Points, shape (n1, features).
+            x2: Points, shape (n2, features); None stands for `x1`.
+            outputs: For several outputs: "full" (n1, n2, k, k), "diagonal" (n1, n2, k), or
+                "trace" (n1, n2), the sum over the outputs.
+
+        Returns:
+            The kernel; of shape (n1, n2) for a single output.
+
+        Example:
+            >>> import widelimit as wl
+            >>> net = wl.finite(wl.mlp(depth=1), width=4096)
+            >>> x = np.array([[1.0, 0.0], [0.6, 0.8]])
+            >>> theta = net.ntk(net.init(0, input_dim=2), x)
+            >>> bool(abs(theta - wl.ntk(net.net, x)).max() < 0.05)
+            True
+
+        Reference:
+            Jacot, Gabriel and Hongler (2018).
+        """
+        if outputs not in OUTPUTS:
+            raise ValueError(unknown("value of outputs", outputs, OUTPUTS))
+        inputs = settle(params, x1, x2)
+        self._check_features(params, inputs.x1)
+        with convention(inputs):
+            if is_traced((params, inputs.x1, inputs.x2)):
+                kernel = tangent_kernel(self.net, params, inputs.x1, inputs.x2, self._how, outputs)
+            else:
+                kernel = self._ntk_in_blocks(params, inputs.x1, inputs.x2, outputs)
+            single = outputs != "trace" and kernel.shape[2] == 1
+            return inputs.answer(kernel.reshape(kernel.shape[:2]) if single else kernel)
+
+    def _ntk_in_blocks(self, params: Any, x1: Any, x2: Any, outputs: str) -> Any:
+        """All at once while the signals of all points fit; else one pair of blocks at a time."""
+        size = _block_size(params)
+        if len(x1) <= size and (x2 is None or len(x2) <= size):
+            return _ntk(self, params, x1, x2, outputs)
+        rows = []
+        for a in _blocks(x1, size // 2 or 1):
+            first = _signals(self, params, a)
+            row = [
+                _contract(first, _signals(self, params, b), outputs)
+                for b in _blocks(x1 if x2 is None else x2, size // 2 or 1)
+            ]
+            rows.append(jnp.concatenate(row, axis=1))
+        return jnp.concatenate(rows, axis=0)
+
+    def nngp(self, params: Any, x1: Any, x2: Any = None) -> Any:
+        r"""The empirical NNGP kernel: the covariance of an output over the last layer's weights.
+
+        $\hat K=\sigma_w^2\langle x^{(L)},x'^{(L)}\rangle/n+\sigma_b^2$, which converges to the NNGP kernel; the product
+        $f(x)f(x')$ of one network does not.
+
+        Args:
+            params: From `init`.
+            x1: Points, shape (n1, features).
+            x2: Points, shape (n2, features); None stands for `x1`.
+
+        Returns:
+            The kernel, shape (n1, n2).
+
+        Example:
+            >>> import widelimit as wl
+            >>> net = wl.finite(wl.mlp(depth=1), width=4096)
+            >>> x = np.array([[1.0, 0.0], [0.6, 0.8]])
+            >>> k = net.nngp(net.init(0, input_dim=2), x)
+            >>> bool(abs(k - wl.nngp(net.net, x)).max() < 0.05)
+            True
+        """
+        inputs = settle(params, x1, x2)
+        self._check_features(params, inputs.x1)
+        with convention(inputs):
+            return inputs.answer(_nngp(self, params, inputs.x1, inputs.x2))
+
+    def num_params(self, input_dim: int, output_dim: int | None = None) -> int:
+        """The number of weights and biases.
+
+        Args:
+            input_dim: The number of features.
+            output_dim: The number of outputs; as in `init`.
+
+        Returns:
+            The count.
+
+        Example:
+            >>> import widelimit as wl  # n + 2 L n^2 + n d
+            >>> wl.finite(wl.resnet(depth=5), width=500).num_params(input_dim=2)
+            2501500
+        """
+        shapes = jax.eval_shape(lambda: self.init(0, input_dim, output_dim))
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
+
+    def _check_features(self, params: Any, x: Any) -> None:
+        first = jax.tree.leaves(params)
+        if not first:
+            raise ValueError(f"{self.net} has no weights; put a Dense() in it.")
+        expected = _input_dim(params)
+        if expected is not None and expected != x.shape[1]:
+            raise ValueError(
+                f"The weights were drawn for {expected} features, the points have {x.shape[1]}. "
+                f"Draw them again with init(key, input_dim={x.shape[1]})."
+            )
+
+
+def finite(
+    net: Layer, width: int = 1000, parameterisation: str = "ntk", bias: bool | None = None
+) -> FiniteNetwork:
+    r"""The finite network behind a description.
+
+    Args:
+        net: The network.
+        width: The width of every hidden layer that does not state its own: `Dense(width=...)`.
+        parameterisation: Where the scales are.
+            "ntk": weights and biases N(0, 1), factors $\sigma_w/\sqrt{n}$ and $\sigma_b$ in the forward pass.
+            "standard": weights $N(0,\sigma_w^2/n)$, biases $N(0,\sigma_b^2)$, no factors.
+            "xavier": weights $N(0,2\sigma_w^2/(n_{in}+n_{out}))$, no factors.
+            "torch": weights and biases uniform on $\pm n_{in}^{-1/2}$, the weights times $\sigma_w$; a bias everywhere.
+        bias: True adds a bias to every layer, False removes all, None follows the description.
+
+    Returns:
+        An object with `init`, `apply`, `ntk`, `nngp` and `num_params`.
+
+    Example:
+        >>> import widelimit as wl
+        >>> net = wl.finite(wl.resnet(depth=5, alpha=0.1), width=200)
+        >>> params = net.init(key=0, input_dim=2)
+        >>> net.apply(params, np.ones((7, 2))).shape
+        (7, 1)
+    """
+    if not isinstance(net, Layer):
+        raise TypeError(
+            f"A network was expected, got {net!r} ({type(net).__name__}). Build one with "
+            "widelimit.mlp(...), widelimit.resnet(...) or layers joined by >>."
+        )
+    width = as_count(width, "width", minimum=1)
+    check_parameterisation(parameterisation)
+    if bias not in (None, True, False):
+        raise TypeError(f"bias must be True, False or None, got {bias!r}.")
+    is_dense = lambda node: isinstance(node, Dense)
+    dense = [node for node in jax.tree.leaves(net, is_leaf=is_dense) if is_dense(node)]
+    if bias and parameterisation == "ntk" and any(concrete(d.b_std) == 0.0 for d in dense):
+        raise ValueError(
+            "bias=True has no effect in a layer with b_std=0, because the NTK parameterisation "
+            "multiplies the bias by b_std. Describe the biases (b_std=1.0), or choose another "
+            "parameterisation."
+        )
+    return FiniteNetwork(net, width, parameterisation, bias)
+
+
+def _as_output_dim(output_dim: Any) -> int | None:
+    return None if output_dim is None else as_count(output_dim, "output_dim", minimum=1)
+
+
+def _input_dim(params: Any) -> int | None:
+    """The fan-in of the first layer; None where a network starts with several branches."""
+    while isinstance(params, list):
+        filled = [p for p in params if jax.tree.leaves(p)]
+        params = filled[0] if filled else {}
+    return params["w"].shape[-2] if isinstance(params, dict) and "w" in params else None
+
+
+def _block_size(params: Any) -> int:
+    """Points whose signals, forward and back, fit into the memory."""
+    leaves = jax.tree.leaves(params)
+    outputs = max(leaf.shape[-1] for leaf in leaves[-2:])
+    numbers = sum(leaf.shape[0] + outputs * leaf.shape[1] for leaf in leaves if leaf.ndim == 2)
+    return max(1, _MEMORY // (numbers * leaves[0].dtype.itemsize))
+
+
+def _blocks(x: Any, size: int) -> Any:
+    return [x[i : i + size] for i in range(0, len(x), size)]
+
+
+@jax.jit
+def _apply(network: FiniteNetwork, params: Any, x: Any) -> Any:
+    return forward(network.net, params, x, None, network._how)[0]
+
+
+@jax.jit
+def _nngp(network: FiniteNetwork, params: Any, x1: Any, x2: Any) -> Any:
+    return readout_kernel(network.net, params, x1, x2, network._how)
+
+
+@functools.partial(jax.jit, static_argnums=4)
+def _ntk(network: FiniteNetwork, params: Any, x1: Any, x2: Any, outputs: str) -> Any:
+    return tangent_kernel(network.net, params, x1, x2, network._how, outputs)
+
+
+@jax.jit
+def _signals(network: FiniteNetwork, params: Any, x: Any) -> Any:
+    with jax.default_matmul_precision("highest"):
+        return signals(network.net, params, x, network._how)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _contract(first: Any, second: Any, outputs: str) -> Any:
+    with jax.default_matmul_precision("highest"):
+        return contract(first, second, outputs)

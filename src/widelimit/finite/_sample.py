@@ -1,0 +1,210 @@
+"""Monte Carlo over initialisations: kernels of random networks, and how fast they converge."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from widelimit._base.arrays import as_inputs, convention
+from widelimit._base.scalars import as_count
+from widelimit.infinite import ntk
+from widelimit.layers import Layer
+
+from ._convention import as_key
+from ._network import FiniteNetwork, finite
+
+Progress = Callable[[int, int], None]
+
+
+class Estimate(NamedTuple):
+    """A mean over independent draws.
+
+    Attributes:
+        mean: The mean.
+        std: The standard deviation of a single draw.
+        stderr: The standard error of the mean.
+        samples: The number of draws.
+    """
+
+    mean: Any
+    std: Any
+    stderr: Any
+    samples: int
+
+
+class SampledKernels(NamedTuple):
+    """Monte Carlo estimates of both kernels.
+
+    Attributes:
+        nngp: Of the last-layer kernel.
+        ntk: Of the empirical tangent kernel.
+    """
+
+    nngp: Estimate
+    ntk: Estimate
+
+
+def monte_carlo_kernels(
+    net: Layer | FiniteNetwork,
+    x1: Any,
+    x2: Any = None,
+    *,
+    width: int = 1000,
+    samples: int = 30,
+    key: Any = 0,
+    progress: Progress | None = None,
+) -> SampledKernels:
+    r"""Mean and standard error of the kernels of random finite networks.
+
+    The bias of the mean is $O(1/n)$, the spread of one network $O(n^{-1/2})$. Draws are streamed:
+    memory does not grow with their number.
+
+    Args:
+        net: The network, or a `FiniteNetwork` (which then decides width and parameterisation).
+        x1: Points, shape (n1, d).
+        x2: Points, shape (n2, d), or None for `x1`.
+        width: Of the hidden layers.
+        samples: The number of networks, at least 2.
+        key: A JAX key, or an integer.
+        progress: Called with (networks done, networks in all).
+
+    Returns:
+        A record with `nngp` and `ntk`, each with `mean`, `std`, `stderr` and `samples`. Each network
+        is evaluated in the dtype of the points.
+
+    Example:
+        >>> import widelimit as wl
+        >>> net, x = wl.resnet(depth=2, alpha=0.5), np.array([[1.0, 0.0], [0.6, 0.8]])
+        >>> found = wl.monte_carlo_kernels(net, x, width=256, samples=20)
+        >>> bool((abs(found.ntk.mean - wl.ntk(net, x)) < 4 * found.ntk.stderr + 0.02).all())
+        True
+    """
+    samples = as_count(samples, "samples", minimum=2)
+    network = net if isinstance(net, FiniteNetwork) else finite(net, width)
+    inputs = as_inputs(x1, x2)
+    keys = jax.random.split(as_key(key), samples)
+    with convention(inputs):
+        total = _Welford()
+        for i in range(samples):
+            total.add(_draw_kernels(network, keys[i], inputs.x1, inputs.x2))
+            if progress is not None:
+                progress(i + 1, samples)
+        found = [(*inputs.answer(part), samples) for part in total.estimates()]
+        return SampledKernels(*[Estimate._make(part) for part in found])
+
+
+class _Welford:
+    """Streaming mean and variance, without the cancellation of sums of squares."""
+
+    def __init__(self) -> None:
+        self.count, self.mean, self.square = 0, None, None
+
+    def add(self, values: Any) -> None:
+        self.count += 1
+        if self.mean is None:
+            self.mean, self.square = values, jax.tree.map(jnp.zeros_like, values)
+            return
+        step = jax.tree.map(jnp.subtract, values, self.mean)
+        self.mean = jax.tree.map(lambda m, d: m + d / self.count, self.mean, step)
+        grow = lambda s, d, v, m: s + d * (v - m)
+        self.square = jax.tree.map(grow, self.square, step, values, self.mean)
+
+    def estimates(self) -> Any:
+        std = jax.tree.map(lambda s: jnp.sqrt(s / (self.count - 1)), self.square)
+        error = jax.tree.map(lambda s: s / self.count**0.5, std)
+        return tuple(zip(self.mean or (), std, error, strict=True))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _draw_kernels(network: FiniteNetwork, key: Any, x1: Any, x2: Any) -> Any:
+    params = network.init(key, x1.shape[1], dtype=x1.dtype)
+    theta = network.ntk(params, x1, x2, outputs="trace")
+    return network.nngp(params, x1, x2), theta / _outputs(network, params, x1)
+
+
+def _outputs(network: FiniteNetwork, params: Any, x: Any) -> int:
+    return jax.eval_shape(network.apply, params, x[:1]).shape[1]
+
+
+class WidthConvergence(NamedTuple):
+    r"""How the empirical tangent kernel approaches its limit.
+
+    Attributes:
+        widths: The widths n.
+        error: The root mean square of $\lVert\hat\Theta-\Theta\rVert_F$ over networks, for each width.
+        stderr: Its standard error.
+        rate: The exponent r of the fit error $\propto n^{r}$; theory says -1/2.
+        rate_stderr: The standard error of the exponent, from the spread of the errors.
+    """
+
+    widths: np.ndarray
+    error: np.ndarray
+    stderr: np.ndarray
+    rate: float
+    rate_stderr: float
+
+
+def width_convergence(
+    net: Layer,
+    x: Any,
+    widths: Sequence[int] = (128, 256, 512, 1024),
+    *,
+    samples: int = 10,
+    key: Any = 0,
+    parameterisation: str = "ntk",
+    progress: Progress | None = None,
+) -> WidthConvergence:
+    r"""Measure $\lVert\hat\Theta_n-\Theta\rVert_F$ against the width and fit the rate.
+
+    Args:
+        net: The network.
+        x: Points, shape (points, d).
+        widths: At least two different widths.
+        samples: Networks for each width, at least 2.
+        key: A JAX key, or an integer.
+        parameterisation: "ntk"; the kernels of the others do not converge to the same limit.
+        progress: Called with (networks done, networks in all).
+
+    Returns:
+        The errors, the fitted exponent and its standard error.
+
+    Example:
+        >>> import widelimit as wl
+        >>> found = wl.width_convergence(wl.mlp(depth=1), np.eye(3), widths=(64, 1024), samples=8)
+        >>> -0.75 < found.rate < -0.25
+        True
+    """
+    if parameterisation != "ntk":
+        raise ValueError(
+            f"Only the NTK parameterisation has the kernel's limit, got {parameterisation!r}."
+        )
+    widths = [as_count(n, "a width", minimum=1) for n in widths]
+    if len(set(widths)) < 2:
+        raise ValueError(f"A rate needs at least two different widths, got {widths}.")
+    samples = as_count(samples, "samples", minimum=2)
+    inputs = as_inputs(x)
+    limit = np.asarray(ntk(net, np.asarray(inputs.x1, np.float64)))
+    keys = jax.random.split(as_key(key), len(widths) * samples)
+    squares = np.zeros((len(widths), samples))
+    with convention(inputs):
+        for i in range(squares.size):
+            row, column = divmod(i, samples)
+            found = _draw_kernels(finite(net, widths[row]), keys[i], inputs.x1, None)[1]
+            squares[row, column] = np.sum((np.asarray(found, np.float64) - limit) ** 2)
+            if progress is not None:
+                progress(i + 1, squares.size)
+    error = np.sqrt(squares.mean(1))
+    stderr = squares.std(1, ddof=1) / np.sqrt(samples) / (2 * error)
+    return WidthConvergence(np.array(widths), error, stderr, *fit_power(widths, error, stderr))
+
+
+def fit_power(n: Any, values: Any, stderr: Any) -> tuple[float, float]:
+    """The exponent of `values` ∝ n^r by least squares in logarithms, and its standard error."""
+    log = np.log(np.asarray(n, float))
+    weights = (log - log.mean()) / np.sum((log - log.mean()) ** 2)
+    relative = np.asarray(stderr) / np.asarray(values)
+    rate = float(weights @ np.log(values))
+    return rate, float(np.sqrt(np.sum((weights * relative) ** 2)))
