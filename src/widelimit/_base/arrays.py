@@ -46,19 +46,17 @@ def is_jax(x: Any) -> bool:
     return isinstance(x, jax.Array)
 
 
+def value_of(x: Any) -> np.ndarray | None:
+    """The value as NumPy, or None where it is not known while a function is being traced."""
+    try:
+        return np.asarray(jax.lax.stop_gradient(x) if is_jax(x) else x)
+    except jax.errors.TracerArrayConversionError:
+        return None
+
+
 def is_traced(tree: Any) -> bool:
-    """Whether any leaf is being traced, so that its value cannot be looked at."""
-
-    def traced(leaf: Any) -> bool:
-        if not is_jax(leaf):
-            return False
-        try:
-            bool(jnp.zeros((), bool) & (leaf == leaf).all())
-        except jax.errors.ConcretizationTypeError:
-            return True
-        return False
-
-    return any(map(traced, jax.tree.leaves(tree)))
+    """Whether some value in the tree is not known yet (inside jit or vmap; grad alone knows)."""
+    return any(value_of(leaf) is None for leaf in jax.tree.leaves(tree))
 
 
 def _as_array(x: Any, name: str) -> Any:
@@ -114,19 +112,14 @@ def _check(array: Any, name: str, rank: int, layout: str) -> None:
 
 def check_finite(array: Any, name: str) -> None:
     """Refuse NaN and infinity where the values can be looked at."""
-    if is_jax(array):
-        try:
-            finite = bool(jnp.isfinite(array).all())
-        except jax.errors.ConcretizationTypeError:
-            return
-    else:
-        finite = bool(np.isfinite(array).all())
-    if not finite:
-        bad = np.argwhere(~np.isfinite(np.asarray(array)))
-        raise ValueError(
-            f"{name} contains {len(bad)} NaN or infinite values, the first at index "
-            f"{tuple(int(i) for i in bad[0])}. Remove or impute them."
-        )
+    value = value_of(array)
+    if value is None or np.isfinite(value).all():
+        return
+    bad = np.argwhere(~np.isfinite(value))
+    raise ValueError(
+        f"{name} contains {len(bad)} NaN or infinite values, the first at index "
+        f"{tuple(int(i) for i in bad[0])}. Remove or impute them."
+    )
 
 
 def common_dtype(*arrays: Any) -> Any:

@@ -113,24 +113,38 @@ def _angle_jvp(primals, tangents):
     return angle(minus, plus), -safe_divide(d_rho, safe_sqrt(minus * plus))
 
 
-def clenshaw(coefficients: Float[Array, " degree"], y: Float[Array, "..."]) -> Float[Array, "..."]:
-    """A Chebyshev series at y in [-1, 1]; its length is read at run time, 16 terms at a time.
+def clenshaw(
+    coefficients: Float[Array, " size"], y: Float[Array, "..."], terms: int | None = None
+) -> Float[Array, "..."]:
+    """A Chebyshev series at y in [-1, 1].
 
-    The loop's trip count follows the last non-zero coefficient, so one compilation serves series
-    of every degree up to the array's length, which must be a multiple of 16.
+    Args:
+        coefficients: Lowest degree first; the size is a multiple of 16.
+        y: Where to evaluate.
+        terms: How many coefficients to use; the sum is then unrolled and fuses with what surrounds
+            it. None: a loop that stops at the last non-zero coefficient, found at run time.
+
+    Returns:
+        The values, of the shape of y.
     """
-    used = jnp.max(jnp.where(coefficients != 0, jnp.arange(coefficients.size) + 1, 0))
-    blocks = (used + 15) // 16
     twice = 2 * y
 
-    def block(i, carry):
+    def add(carry, part, count):
         b1, b2 = carry
-        start = 16 * (blocks - 1 - i)
-        part = jax.lax.dynamic_slice_in_dim(coefficients, start, 16)
-        for j in range(15, -1, -1):
+        for j in range(count - 1, -1, -1):
             b1, b2 = twice * b1 - b2 + part[j], b1
         return b1, b2
 
     zero = jnp.zeros_like(y)
-    b1, b2 = jax.lax.fori_loop(0, blocks, block, (zero, zero))
+    if terms is not None:
+        b1, b2 = add((zero, zero), coefficients, terms)
+        return b1 - y * b2
+    index = jnp.arange(coefficients.size, dtype=jnp.int32)
+    blocks = (jnp.max(jnp.where(coefficients != 0, index + 1, 0)) + 15) // 16
+
+    def block(i, carry):
+        start = 16 * (blocks - 1 - i)
+        return add(carry, jax.lax.dynamic_slice_in_dim(coefficients, start, 16), 16)
+
+    b1, b2 = jax.lax.fori_loop(jnp.int32(0), blocks, block, (zero, zero))
     return b1 - y * b2

@@ -45,7 +45,7 @@ def concrete(value: Any) -> float | None:
     if isinstance(value, float):
         return value
     try:
-        return float(value)
+        return float(jax.lax.stop_gradient(value))
     except (jax.errors.ConcretizationTypeError, TypeError):
         return None
 

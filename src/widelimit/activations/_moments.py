@@ -138,7 +138,7 @@ def hermite_coefficients(
 ) -> Float[Array, "..."]:
     r"""$a_n(q)=E[\varphi(\sqrt q z)h_n(z)]$, $n<$ terms, for an activation without break points."""
     z, basis = hermite_basis(terms, 160 + terms // 2)
-    points = jnp.sqrt(q) * jnp.asarray(z, q.dtype).reshape((-1,) + (1,) * q.ndim)
+    points = jnp.sqrt(q)[None] * jnp.asarray(z, q.dtype).reshape((-1,) + (1,) * q.ndim)
     return jnp.tensordot(jnp.asarray(basis, q.dtype), act.fn(points), axes=1)
 
 
@@ -191,7 +191,7 @@ def terms_needed(act: Activation, variances: list[float], tolerance: float) -> i
 
 def _panels(places: list[Array], like: Array) -> tuple[Array, Array]:
     """Nodes and Gaussian weights on the line, cut at 0 (where the Gaussian peaks) and at `places`."""
-    left, right, weights = (jnp.asarray(a, like.dtype) for a in graded(_NODES))
+    left, right, weights = (jnp.asarray(a, like.dtype)[None, :] for a in graded(_NODES))
     cuts = [-_REACH, 0.0, _REACH, *(jnp.clip(p, -_REACH, _REACH) for p in places)]
     edges = jnp.sort(jnp.stack([jnp.broadcast_to(jnp.asarray(c, like.dtype), ()) for c in cuts]))
     a, b = edges[:-1, None], edges[1:, None]

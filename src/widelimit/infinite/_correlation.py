@@ -1,6 +1,7 @@
 """From data to correlations, without losing the digits of nearly parallel inputs."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,27 +42,57 @@ def as_points(x: Float[Array, "n d"]) -> Points:
 def correlation(
     u1: Float[Array, "n1 d"], u2: Float[Array, "n2 d"]
 ) -> tuple[Float[Array, "n1 n2"], Float[Array, "n1 n2"]]:
-    r"""$1-\rho$ and $1+\rho$ for all pairs of unit vectors.
-
-    $|u-v|^2/2$ and $|u+v|^2/2$ keep full relative accuracy where an inner product has none left.
-    With few features or few points they are computed as such; otherwise by one matrix product,
-    whose nearly parallel and antiparallel entries are then computed again from differences.
-    """
-    (n1, d), n2 = u1.shape, u2.shape[0]
-    if d <= _FEW_FEATURES or n1 * n2 * d <= _SMALL:
-        return _from_differences(u1, u2)
-    rho = jnp.matmul(u1, u2.T, precision=jax.lax.Precision.HIGHEST)
-    minus, plus = jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0)
-    near = jnp.minimum(minus, plus) < (1e-6 if u1.dtype == jnp.float64 else 1e-2)
-    return jax.lax.cond(jnp.any(near), _refine, lambda *a: a[:2], minus, plus, near, u1, u2)
+    r"""$1-\rho$ and $1+\rho$ for all pairs of unit vectors, differentiable everywhere."""
+    return map_correlation(lambda minus, plus: (minus, plus), u1, u2)
 
 
 @correlation.defjvp
 def _correlation_jvp(primals, tangents):
     (u1, u2), (d1, d2) = primals, tangents
-    product = lambda a, b: jnp.matmul(a, b.T, precision=jax.lax.Precision.HIGHEST)
-    d_rho = product(d1, u2) + product(u1, d2)
+    d_rho = _product(d1, u2) + _product(u1, d2)
     return correlation(u1, u2), (-d_rho, d_rho)
+
+
+def _product(a: Float[Array, "n1 d"], b: Float[Array, "n2 d"]) -> Float[Array, "n1 n2"]:
+    # On GPUs the default product of float32 matrices keeps 10 bits, which ruins angles.
+    return jnp.matmul(a, b.T, precision=jax.lax.Precision.HIGHEST)
+
+
+def map_correlation(
+    then: Callable[..., Any],
+    u1: Float[Array, "n1 d"],
+    u2: Float[Array, "n2 d"],
+    diagonal: Any = None,
+) -> Any:
+    r"""Apply `then` to $1-\rho$ and $1+\rho$ of all pairs of unit vectors.
+
+    $|u-v|^2/2$ and $|u+v|^2/2$ keep full relative accuracy where an inner product has none left.
+    With few features or few points they are computed as such; otherwise by one matrix product, and
+    only if some entries are nearly parallel or antiparallel, those again from differences. `then`
+    is compiled into both cases, so that in the usual one nothing but the product is stored.
+
+    Args:
+        then: A function of (1 - rho, 1 + rho).
+        u1: Unit vectors.
+        u2: Unit vectors.
+        diagonal: If given, entry (i, i + diagonal) compares an input with itself; such entries are
+            left as they come, for the caller to set.
+
+    Returns:
+        What `then` returns.
+    """
+    (n1, d), n2 = u1.shape, u2.shape[0]
+    if d <= _FEW_FEATURES or n1 * n2 * d <= _SMALL:
+        return then(*_from_differences(u1, u2))
+    rho = _product(u1, u2)
+    both = lambda rho: (jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0))
+    near = jnp.abs(rho) > 1 - (1e-6 if u1.dtype == jnp.float64 else 1e-2)
+    if diagonal is not None:
+        rows, columns = (jax.lax.broadcasted_iota(jnp.int32, (n1, n2), i) for i in (0, 1))
+        near = near & (columns != rows + diagonal)
+    plain = lambda rho: then(*both(rho))
+    careful = lambda rho: then(*_refine(*both(rho), near, u1, u2))
+    return jax.lax.cond(jnp.any(near), careful, plain, rho)
 
 
 def _from_differences(u1, u2):

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from widelimit._base.arrays import Inputs, as_inputs, convention, is_traced
+from widelimit._base.arrays import Inputs, as_inputs, convention, is_traced, value_of
 from widelimit._base.scalars import as_scalar, concrete
 from widelimit.activations import How
 from widelimit.describe import activations_of, check
@@ -17,7 +17,7 @@ from widelimit.layers import Layer
 from ._matrix import Plan, certified, cut_off, gram, join, norm_tolerance, split
 from ._profile import Profile, Profiles, build
 from ._scale_free import homogeneity
-from ._variances import choose_how, visit_variances
+from ._variances import MANY, choose_how, visit_variances
 
 _LARGE = 2**16  # entries from which a profile pays
 _PATIENCE = 2e10  # evaluations of an activation that take about a minute
@@ -136,7 +136,7 @@ def profile(net: Layer, variance: float = 1.0) -> Profile:
         )
     if is_traced(net):
         raise TypeError("profile needs concrete numbers; inside jit use nngp, ntk or kernels.")
-    how = choose_how(net, [q, q], jnp.dtype("float64"), 1)
+    how = _how(*_key(net), q, q, "float64", many=False)
     profiles = _profiles(*_key(net), q, how, cut_off(jnp.dtype("float64")))
     with jax.enable_x64(True):
         scale = float(visit_variances(net, jnp.asarray([q]), [])[0])
@@ -159,7 +159,7 @@ def _prepare(net: Layer, inputs: Inputs, wanted: tuple[str, ...], path: str | No
     low, high = _second_moments(inputs) if known_x else (1.0, 1.0)
     how = How()
     if known_net and known_x:
-        how = choose_how(net, [low, high], inputs.dtype, rows * columns)
+        how = _how(*_key(net), low, high, str(inputs.dtype), rows * columns > MANY)
     scale_free = homogeneity(net) is not None
     equal = scale_free or (known_x and high - low <= norm_tolerance(inputs.dtype) * high)
     if path is None:
@@ -170,17 +170,20 @@ def _prepare(net: Layer, inputs: Inputs, wanted: tuple[str, ...], path: str | No
         with jax.ensure_compile_time_eval():
             profiles = _profiles(*_key(net), q, how, cut_off(inputs.dtype))
             path = "profile" if bool(certified(profiles, inputs.dtype)) else "layers"
-    plan = Plan(structure, zeros, wanted, path, scale_free, how)
     if path == "layers":
         _warn_if_slow(net, rows * columns, how)
-    return plan, numbers, profiles if path == "profile" else None
+    if path != "profile":
+        return Plan(structure, zeros, wanted, path, scale_free, how), numbers, None
+    terms = tuple(getattr(profiles, name).terms for name in wanted)
+    return Plan(structure, zeros, wanted, path, scale_free, how, terms), numbers, profiles
 
 
 def _second_moments(inputs: Inputs) -> tuple[float, float]:
     low, high = np.inf, 0.0
     for x in (inputs.x1, inputs.x2):
         if x is not None:
-            x = np.asarray(x)
+            x = value_of(x)
+            assert x is not None
             q = np.einsum("ij,ij->i", x, x, dtype=np.float64) / x.shape[1]
             low, high = min(low, q.min()), max(high, q.max())
     return float(low), float(high)
@@ -188,7 +191,16 @@ def _second_moments(inputs: Inputs) -> tuple[float, float]:
 
 def _key(net: Layer) -> Any:
     structure, zeros, numbers = split(net)
-    return structure, zeros, tuple(float(n) for n in numbers)
+    return structure, zeros, tuple(float(value_of(n)) for n in numbers)
+
+
+@functools.lru_cache(maxsize=256)
+def _how(
+    structure: Any, zeros: Any, numbers: Any, low: float, high: float, dtype: str, many: bool
+) -> How:
+    net = join(Plan(structure, zeros, (), "layers", False, How()), numbers)
+    with jax.ensure_compile_time_eval():
+        return choose_how(net, [low, high], jnp.dtype(dtype), many=many)
 
 
 @functools.lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ from widelimit._base.numerics import steer
 from widelimit.activations import How
 from widelimit.layers import Dense, Layer
 
-from ._correlation import Points, as_points, correlation
+from ._correlation import Points, as_points, correlation, map_correlation
 from ._pair import Pair, outer
 from ._profile import Profiles, build
 from ._propagate import propagate
@@ -29,6 +29,7 @@ class Plan(NamedTuple):
         path: "layers", "profile", or "either": decided at run time.
         scale_free: Whether the profile holds for inputs of any norm.
         how: How moments are evaluated.
+        terms: How many coefficients of each wanted profile are used, if known beforehand.
     """
 
     structure: Any
@@ -37,6 +38,7 @@ class Plan(NamedTuple):
     path: str
     scale_free: bool
     how: How
+    terms: tuple[int, ...] = ()
 
 
 def split(net: Layer) -> tuple[Any, tuple[bool, ...], tuple[Any, ...]]:
@@ -66,7 +68,7 @@ def _gram(
 
     def fill(evaluate: Any) -> tuple[Array, ...]:
         edges = evaluate.sizes(first, alive), evaluate.sizes(second, alive)
-        return _tiles(evaluate, first, second, edges, plan)
+        return _tiles(evaluate, first, second, edges, symmetric=x2 is None)
 
     layers = _ByLayers(net, plan)
     if plan.path == "layers":
@@ -132,7 +134,7 @@ class _ByLayers(NamedTuple):
         with jax.enable_x64(True):
             return points.q, alive | ~points.zero
 
-    def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> list[Array]:
+    def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> tuple[Array, ...]:
         with jax.enable_x64(True):
             (q1, keep1), (q2, keep2) = edge1, edge2
             pair = Pair(q1[:, None], q2[None, :], minus, plus, jnp.zeros_like(minus))
@@ -140,7 +142,7 @@ class _ByLayers(NamedTuple):
             root1 = jnp.where(keep1[:, None], jnp.sqrt(out.q1), 0)
             root2 = jnp.where(keep2[None, :], jnp.sqrt(out.q2), 0)
             size = outer(root1, root2, minus)
-            return [size * (out.rho if w == "nngp" else out.ntk) for w in self.plan.wanted]
+            return tuple(size * (out.rho if w == "nngp" else out.ntk) for w in self.plan.wanted)
 
 
 class _ByProfile(NamedTuple):
@@ -156,9 +158,11 @@ class _ByProfile(NamedTuple):
             root = jnp.sqrt(_diagonal(self.net, self.plan.how, points.q).q1)
             return jnp.where(alive | ~points.zero, root, 0)
 
-    def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> list[Array]:
+    def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> tuple[Array, ...]:
         size = outer(edge1[:, None], edge2[None, :], minus)
-        return [size * getattr(self.profiles, w).at(minus, plus) for w in self.plan.wanted]
+        terms = self.plan.terms or (None,) * len(self.plan.wanted)
+        pick = zip(self.plan.wanted, terms, strict=True)
+        return tuple(size * getattr(self.profiles, w).at(minus, plus, t) for w, t in pick)
 
 
 def _diagonal(net: Layer, how: How, q: Float[Array, " n"]) -> Pair:
@@ -178,29 +182,30 @@ def _exact_diagonal(net: Layer, plan: Plan, points: Points, alive: Any, out: Any
 
 
 def _tiles(
-    evaluate: Any, first: Points, second: Points, edges: Any, plan: Plan
+    evaluate: Any, first: Points, second: Points, edges: Any, *, symmetric: bool
 ) -> tuple[Array, ...]:
     """Rows in tiles; the last tile overlaps the one before where the rows do not divide."""
     (n1, _), n2 = first.unit.shape, second.unit.shape[0]
     rows = max(min(n1, _TILE // n2), min(n1, 8))
     edge1, edge2 = edges
 
-    def tile(start: Any) -> list[Array]:
+    def tile(start: Any) -> tuple[Array, ...]:
         cut = lambda a: jax.lax.dynamic_slice_in_dim(a, start, rows)
-        minus, plus = correlation(cut(first.unit), second.unit)
-        return evaluate.tile(minus, plus, jax.tree.map(cut, edge1), edge2)
+        part = jax.tree.map(cut, edge1)
+        then = lambda minus, plus: evaluate.tile(minus, plus, part, edge2)
+        return map_correlation(then, cut(first.unit), second.unit, start if symmetric else None)
 
     if rows == n1:
-        return tuple(tile(0))
-    blank = jnp.zeros((n1, n2), first.unit.dtype)
+        return tile(jnp.int32(0))
+    shapes = jax.eval_shape(tile, jax.ShapeDtypeStruct((), jnp.int32))
 
     def fill(i: Any, out: tuple[Array, ...]) -> tuple[Array, ...]:
         start = jnp.minimum(i * rows, n1 - rows)
-        parts = tile(start)
         put = jax.lax.dynamic_update_slice_in_dim
-        return tuple(put(o, part, start, 0) for o, part in zip(out, parts, strict=True))
+        return tuple(put(o, part, start, 0) for o, part in zip(out, tile(start), strict=True))
 
-    return jax.lax.fori_loop(0, -(-n1 // rows), fill, tuple(blank for _ in plan.wanted))
+    blank = tuple(jnp.zeros((n1, n2), s.dtype) for s in shapes)
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(-(-n1 // rows)), fill, blank)
 
 
 def _either(net: Layer, plan: Plan, first: Points, second: Points, fill: Any, layers: Any) -> Any:

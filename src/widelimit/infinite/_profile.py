@@ -46,12 +46,22 @@ class Series(NamedTuple):
     degree: Any
     error: Any
 
-    def at(self, minus: Float[Array, "..."], plus: Float[Array, "..."]) -> Float[Array, "..."]:
-        """The value where 1 - rho = minus and 1 + rho = plus, in their dtype."""
+    def at(
+        self, minus: Float[Array, "..."], plus: Float[Array, "..."], terms: int | None = None
+    ) -> Float[Array, "..."]:
+        """The value where 1 - rho = minus and 1 + rho = plus, in their dtype.
+
+        With `terms` stated the sum is one fused expression; without, its length is found at run time.
+        """
         shift = self.shift.astype(minus.dtype)
         v = (jnp.sqrt(minus) - jnp.sqrt(plus)) * math.sqrt(0.5)
         y = (v + shift) / (1 + shift * v)
-        return clenshaw(self.coefficients.astype(minus.dtype), y)
+        return clenshaw(self.coefficients.astype(minus.dtype), y, terms)
+
+    @property
+    def terms(self) -> int:
+        """How many coefficients matter, rounded up so that similar series share a program."""
+        return min(-(-(int(self.degree) + 1) // 4) * 4, NODES)
 
 
 class Profiles(NamedTuple):
@@ -106,9 +116,10 @@ def _chop(values: Float[Array, " points"], tolerance: float) -> Series:
     envelope = jax.lax.cummax(size, axis=1, reverse=True)
     # Rounding leaves a plateau; what lies below it is noise.
     floor = jnp.maximum(tolerance * scale, 2 * jnp.max(size[:, -NODES // 8 :], axis=1))
-    degrees = jnp.sum(envelope > floor[:, None], axis=1)
-    best = jnp.argmin(degrees)
-    keep = jnp.arange(NODES) < degrees[best]
+    # Explicit 32-bit indices: the program may be lowered outside this 64-bit context.
+    degrees = jnp.sum(envelope > floor[:, None], axis=1, dtype=jnp.int32)
+    best = jax.lax.argmin(degrees, 0, jnp.int32)
+    keep = jnp.arange(NODES, dtype=jnp.int32) < degrees[best]
     error = jnp.sum(jnp.where(keep, 0, size[best])) / scale
     degree = jnp.maximum(degrees[best] - 1, 0)
     return Series(jnp.asarray(_SHIFTS)[best], jnp.where(keep, table[best], 0), degree, error)
