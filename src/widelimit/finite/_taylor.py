@@ -49,7 +49,7 @@ class TaylorModel(eqx.Module):
 def taylor(apply: Callable[..., Any], params: Any, order: int = 2) -> TaylorModel:
     r"""The Taylor model of any `apply(params, x)` around `params`.
 
-    For order 2: $f+\langle\nabla f,h\rangle+\tfrac12h^\top\nabla^2f\,h$, $h=\theta-\theta_0$, derivatives at $\theta_0$.
+    For order 2: $f+\langle\nabla f,h\rangle+\tfrac12h^\top\nabla^2f\,h$, $h=\theta-\theta_0$.
 
     Args:
         apply: A function of (params, points).

@@ -1,0 +1,189 @@
+"""The training loop: one compiled program from one record to the next."""
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from widelimit.finite import FiniteNetwork, empirical_ntk
+
+
+class Problem(NamedTuple):
+    """What is fixed at compile time.
+
+    Attributes:
+        model: A `FiniteNetwork` or a function of (params, points).
+        loss: Of (outputs, targets), summed over the points.
+        optimiser: An Optax optimiser.
+        batch: Points in a batch; it divides their number.
+        shuffle: Whether each pass has an order of its own.
+        path: Whether the length of the path of the parameters is measured.
+        lanes: Whether all states have a leading axis of networks that are trained side by side.
+    """
+
+    model: Any
+    loss: Any
+    optimiser: Any
+    batch: int
+    shuffle: bool
+    path: bool
+    lanes: bool
+
+    def outputs(self, params: Any, x: Any) -> Any:
+        """Outputs of shape (points, k)."""
+        model = self.model
+        y = model.apply(params, x) if isinstance(model, FiniteNetwork) else model(params, x)
+        return y.reshape(len(x), -1)
+
+    def map(self, f: Any, *axes: int | None) -> Any:
+        """`f` for one network, or for all lanes."""
+        return jax.vmap(f, axes) if self.lanes else f
+
+
+class State(NamedTuple):
+    """Everything that changes.
+
+    Attributes:
+        step: Gradient steps done.
+        params: The parameters.
+        optimiser: The optimiser's state.
+        path: The summed lengths of all steps.
+        loss: Of the last batch, before its step.
+        bad: The step at which the loss was not finite, or -1.
+    """
+
+    step: Any
+    params: Any
+    optimiser: Any
+    path: Any
+    loss: Any
+    bad: Any
+
+
+_LANES = State(None, 0, 0, 0, 0, 0)  # type: ignore[arg-type]
+
+
+@contextlib.contextmanager
+def lenient() -> Iterator[None]:
+    """JAX's usual promotion: Optax relies on it, whatever the caller has set."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+def start(problem: Problem, params: Any, dtype: Any) -> State:
+    """The state before the first step."""
+    with lenient():
+        optimiser = problem.map(problem.optimiser.init, 0)(params)
+    shape = jax.tree.leaves(params)[0].shape[:1] if problem.lanes else ()
+    return State(
+        jnp.zeros((), jnp.int32),
+        jax.tree.map(jnp.array, params),  # a copy: the loop overwrites its state
+        jax.tree.map(jnp.array, optimiser),
+        jnp.zeros(shape, dtype),
+        jnp.full(shape, jnp.inf, dtype),
+        jnp.full(shape, -1, jnp.int32),
+    )
+
+
+def _step(problem: Problem, state: State, x: Any, y: Any, key: Any) -> State:
+    """One step of one network."""
+    xb, yb = _batch(problem, x, y, key, state.step)
+    objective = lambda p: problem.loss(problem.outputs(p, xb), yb)
+    loss, gradient = jax.value_and_grad(objective)(state.params)
+    with lenient():
+        updates, optimiser = problem.optimiser.update(gradient, state.optimiser, state.params)
+    params = jax.tree.map(lambda p, u: p + u.astype(p.dtype), state.params, updates)
+    path = state.path + length(updates) if problem.path else state.path
+    first = (state.bad < 0) & ~jnp.isfinite(loss)
+    bad = jnp.where(first, state.step, state.bad)
+    return State(state.step, params, optimiser, path, loss.astype(state.loss.dtype), bad)
+
+
+def _batch(problem: Problem, x: Any, y: Any, key: Any, step: Any) -> Any:
+    """The points of this step; the order of a pass depends on the key and the pass alone."""
+    if problem.batch == len(x):
+        return x, y
+    batches = len(x) // problem.batch
+    order = jnp.arange(len(x))
+    if problem.shuffle:
+        order = jax.random.permutation(jax.random.fold_in(key, step // batches), len(x))
+    first = (step % batches) * problem.batch
+    chosen = jax.lax.dynamic_slice_in_dim(order, first, problem.batch)
+    return x[chosen], y[chosen]
+
+
+def length(tree: Any) -> Any:
+    """The Euclidean norm of a tree."""
+    return jnp.sqrt(functools.reduce(jnp.add, [jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)]))
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=4)
+def advance(
+    problem: Problem, x: Any, y: Any, key: Any, state: State, stop: Any, goal: Any
+) -> State:
+    """Steps until `stop`, the goal (on the last batch's loss), or divergence.
+
+    The number of steps is not compiled in: whole and resumed runs execute the same program, hence
+    the same rounding.
+    """
+
+    def more(state: State) -> Any:
+        alive = (state.bad < 0) & (state.loss > goal)
+        return (state.step < stop) & jnp.any(alive)
+
+    def body(state: State) -> State:
+        one = lambda s, k: _step(problem, s._replace(step=state.step), x, y, k)
+        each = jax.vmap(one, (_LANES, 0), _LANES) if problem.lanes else one
+        new = each(state._replace(step=None), key)
+        return new._replace(step=state.step + 1)
+
+    return jax.lax.while_loop(more, body, state)
+
+
+class Row(NamedTuple):
+    """What is recorded: see `Training`."""
+
+    loss: Any
+    outputs: Any
+    distance: Any
+    path: Any
+    kernel: Any
+
+
+@functools.partial(jax.jit, static_argnums=(0, 6))
+def measure(
+    problem: Problem, x: Any, y: Any, probe: Any, state: State, origin: Any, kernel: bool
+) -> Row:
+    """The record of the present state; `kernel`: with the tangent kernel on the training points."""
+
+    def one(params: Any, start: Any) -> Any:
+        loss = problem.loss(problem.outputs(params, x), y)
+        outputs = None if probe is None else problem.outputs(params, probe)
+        distance = length(jax.tree.map(jnp.subtract, params, start))
+        theta = _kernel(problem.model, params, x) if kernel else None
+        return loss, outputs, distance, theta
+
+    loss, outputs, distance, theta = problem.map(one, 0, 0)(state.params, origin)
+    return Row(loss, outputs, distance, state.path, theta)
+
+
+def _kernel(model: Any, params: Any, x: Any) -> Any:
+    if isinstance(model, FiniteNetwork):
+        return model.ntk(params, x)
+    return empirical_ntk(model, params, x)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def full_loss(problem: Problem, x: Any, y: Any, params: Any) -> Any:
+    """The loss on all points."""
+    return problem.map(lambda p: problem.loss(problem.outputs(p, x), y), 0)(params)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def keep(problem: Problem, better: Any, params: Any, best: Any) -> Any:
+    """The better of two sets of parameters, lane by lane."""
+    pick = lambda flag, p, b: jax.tree.map(lambda u, v: jnp.where(flag, u, v), p, b)
+    return problem.map(pick, 0, 0, 0)(better, params, best)

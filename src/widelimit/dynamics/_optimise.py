@@ -1,0 +1,278 @@
+"""Training of finite networks."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from widelimit._base.arrays import as_array
+from widelimit._base.scalars import as_count
+from widelimit.finite import FiniteNetwork
+from widelimit.finite._convention import as_key
+
+from . import _checkpoint as checkpoints
+from ._loop import advance, start
+from ._optimiser import check_optimiser
+from ._records import Log, Run, Training
+from ._setup import goal, initial, precision, prepare
+
+_SIDE_BY_SIDE = {"cpu": 2**26, "gpu": 2**33}  # bytes of states that are trained side by side
+
+Progress = Callable[[int, int], None]
+
+
+def optimise(
+    model: FiniteNetwork | Callable[..., Any],
+    x: Any,
+    y: Any,
+    *,
+    params: Any = None,
+    key: Any = 0,
+    optimiser: Any = "sgd",
+    learning_rate: float | None = None,
+    steps: int | None = None,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    shuffle: bool = True,
+    loss: Any = "squared",
+    record: int | Sequence[int] | None = None,
+    probe: Any = None,
+    path: bool = False,
+    drift: bool = False,
+    keep_best: bool = False,
+    tolerance: float | None = None,
+    dtype: Any = None,
+    progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
+) -> Training:
+    r"""Train a finite network.
+
+    By default: gradient descent on all points at once, $\theta_{t+1}=\theta_t-\eta\nabla L$,
+    $L=\frac12\sum_i|f(x_i)-y_i|^2$; step t of it stands for the time $\eta t$ of gradient flow.
+
+    Args:
+        model: A `FiniteNetwork`, or a function of (params, points).
+        x: Training points, shape (n, d).
+        y: Targets, shape (n,) or (n, k).
+        params: Initial parameters; None draws them with `key`. Needed for a plain function.
+        key: A JAX key or an integer; decides the weights and the order of the points.
+        optimiser: "sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", or an Optax optimiser.
+        learning_rate: With a name; None: half of $2/\lambda_{\max}(\hat\Theta_0)$ for "sgd", 1e-2 with
+            momentum, 1e-3 for the others.
+        steps: Gradient steps. Give either this or `epochs`.
+        epochs: Passes over the points.
+        batch_size: Points in a step; it must divide n. None: all.
+        shuffle: Whether every pass has its own random order.
+        loss: "squared", "huber", "logistic", "cross-entropy", or a function of (f, y) that sums over
+            the points.
+        record: The steps to record, or how many, evenly spaced after the first. None: 0 and the end.
+        probe: Points whose outputs are recorded, shape (points, d).
+        path: Whether to record the length of the path of the parameters.
+        drift: Whether to record the drift of the tangent kernel.
+        keep_best: Whether to keep the parameters of least training loss, compared after each pass.
+        tolerance: Stop once the training loss is at most this (compared after each pass).
+        dtype: Of the weights where they are drawn; float32 by default.
+        progress: Called with (steps done, steps in all) at each record; `progress_bar()` makes one.
+        checkpoint: A .npz file, written at each record. If it exists, the run continues from it
+            and gives the same numbers, bit for bit, as a run that was never interrupted.
+
+    Returns:
+        The trained parameters and the records.
+
+    Example:
+        >>> import widelimit as wl
+        >>> net = wl.finite(wl.mlp(depth=1, activation="erf"), width=256)
+        >>> x, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+        >>> run = wl.optimise(net, x, y, steps=200)
+        >>> run.outcome, bool(run.loss[-1] < 1e-6)
+        ('finished', True)
+        >>> bool(abs(net.apply(run.params, x)[:, 0] - y).max() < 1e-3)
+        True
+
+    Reference:
+        Lee et al. (2019); Tirer, Bruna and Giryes (2022), section 5.
+    """
+    check_optimiser(optimiser, learning_rate)
+    key = as_key(key)
+    params = initial(model, params, key, x, y, dtype)
+    with precision(params):
+        settings = (optimiser, learning_rate, steps, epochs, batch_size, shuffle, loss)
+        run = prepare(model, params, x, y, settings, record, probe, path, lanes=0)
+        run = run._replace(drift=drift, keep_best=keep_best, tolerance=goal(tolerance))
+        file = None if checkpoint is None else Path(checkpoint)
+        return _train(run, params, key, progress, file)[0]
+
+
+def optimise_many(
+    model: FiniteNetwork,
+    x: Any,
+    y: Any,
+    keys: Any,
+    *,
+    side_by_side: bool | None = None,
+    **options: Any,
+) -> list[Training]:
+    """Train one network for each key.
+
+    Args:
+        model: A `FiniteNetwork`.
+        x: Training points, shape (n, d).
+        y: Targets, shape (n,) or (n, k).
+        keys: JAX keys or integers, or a number of networks (keys 0, 1, ...).
+        side_by_side: Whether all are trained in one program (`jax.vmap`), which is faster for small
+            networks and on a GPU, or one after another. None decides by memory. Networks that are
+            trained side by side stop at the tolerance together.
+        **options: As for `optimise`, except `params`, `key` and `checkpoint`. `progress` counts
+            networks where they are trained one after another.
+
+    Returns:
+        The runs, in the order of the keys.
+
+    Example:
+        >>> import widelimit as wl
+        >>> net = wl.finite(wl.mlp(depth=1), width=32)
+        >>> runs = wl.optimise_many(net, np.eye(2), np.ones(2), keys=3, steps=50, record=5)
+        >>> len(runs), runs[0].loss.shape
+        (3, (6,))
+    """
+    for name in ("params", "key", "checkpoint"):
+        if name in options:
+            raise TypeError(f"optimise_many draws the networks itself and takes no {name}.")
+    if not isinstance(model, FiniteNetwork):
+        raise TypeError(f"optimise_many needs a FiniteNetwork, got {type(model).__name__}.")
+    keys = range(as_count(keys, "keys", minimum=1)) if isinstance(keys, int) else list(keys)
+    keys = [as_key(key) for key in keys]
+    shared = {"optimiser": "sgd", "learning_rate": None, **options}
+    check_optimiser(shared["optimiser"], shared["learning_rate"])
+    x = as_array(x, "x", rank=2, layout="(points, features)")
+    count = model.num_params(x.shape[1], np.shape(y)[1] if np.ndim(y) == 2 else None)
+    if side_by_side is None:
+        limit = _SIDE_BY_SIDE.get(jax.default_backend(), 2**33)
+        side_by_side = count * len(keys) * 16 <= limit
+    if side_by_side and len(keys) > 1:
+        return _lanes(model, x, y, keys, **options)
+    progress = options.pop("progress", None)
+    runs = []
+    for i, key in enumerate(keys):
+        runs.append(optimise(model, x, y, key=key, **options))
+        if progress is not None:
+            progress(i + 1, len(keys))
+    return runs
+
+
+def _lanes(
+    model: FiniteNetwork,
+    x: Any,
+    y: Any,
+    keys: list[Any],
+    *,
+    optimiser: Any = "sgd",
+    learning_rate: Any = None,
+    steps: Any = None,
+    epochs: Any = None,
+    batch_size: Any = None,
+    shuffle: bool = True,
+    loss: Any = "squared",
+    record: Any = None,
+    probe: Any = None,
+    path: bool = False,
+    drift: bool = False,
+    keep_best: bool = False,
+    tolerance: Any = None,
+    dtype: Any = None,
+    progress: Any = None,
+) -> list[Training]:
+    drawn = [initial(model, None, key, x, y, dtype) for key in keys]
+    with precision(drawn[0]):
+        settings = (optimiser, learning_rate, steps, epochs, batch_size, shuffle, loss)
+        run = prepare(model, drawn[0], x, y, settings, record, probe, path, lanes=len(keys))
+        run = run._replace(drift=drift, keep_best=keep_best, tolerance=goal(tolerance))
+        params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *drawn)
+        return _train(run, params, jnp.stack(keys), progress, None)
+
+
+def progress_bar(label: str = "training") -> Progress:
+    """A progress callback that draws a bar; needs Rich (`pip install 'widelimit[cli]'`).
+
+    Args:
+        label: The text before the bar.
+
+    Returns:
+        A function of (done, total).
+    """
+    try:
+        from rich.progress import Progress as Bar
+    except ImportError as error:
+        raise ImportError(
+            "The progress bar needs Rich, which is not installed. "
+            "Install it with: pip install 'widelimit[cli]'"
+        ) from error
+    bar = Bar(transient=True)
+    tasks: list[Any] = []
+
+    def show(done: int, total: int) -> None:
+        if not tasks:
+            bar.start()
+            tasks.append(bar.add_task(label, total=total))
+        bar.update(tasks[0], completed=done)
+        if done >= total:
+            bar.stop()
+
+    return show
+
+
+def _train(run: Run, params: Any, key: Any, progress: Any, file: Path | None) -> list[Training]:
+    """Alternate compiled stretches and records."""
+    problem = run.problem
+    state = start(problem, params, run.dtype)
+    origin = jax.tree.map(jnp.array, params)
+    order = (
+        jax.vmap(jax.random.fold_in, (0, None))(key, 1)
+        if problem.lanes
+        else jax.random.fold_in(key, 1)
+    )
+    log = Log(run, origin)
+    mark = "" if file is None else _mark(run, params, key)
+    if file is not None and file.exists():
+        trees, log.rows = checkpoints.load(file, mark, {"state": state, "best": log.best})
+        state, log.best = jax.tree.map(jnp.array, (trees["state"], trees["best"]))
+    target = run.tolerance if run.passes == 1 else -1.0
+    for stop in _stops(run):
+        if stop < int(state.step) or (
+            stop == int(state.step) and stop in log.rows.get("steps", ())
+        ):
+            continue
+        state = advance(problem, run.x, run.y, order, state, stop, target)
+        if bool((np.asarray(state.bad) >= 0).all()):
+            break
+        met = log.look(state, stop)
+        if progress is not None and stop in run.record:
+            progress(stop, run.total)
+        if file is not None and stop in run.record:
+            checkpoints.save(file, mark, {"state": state, "best": log.best}, log.rows)
+        if met:
+            break
+    return log.close(state, params)
+
+
+def _stops(run: Run) -> list[int]:
+    """Where the loop returns: at records, and after passes where the loss must be looked at."""
+    stops = set(run.record.tolist())
+    if run.keep_best or (run.tolerance >= 0 and run.passes > 1):
+        stops |= set(range(0, run.total + 1, run.passes))
+    return sorted(stops | {run.total})
+
+
+def _mark(run: Run, params: Any, key: Any) -> str:
+    model = run.problem.model
+    name = repr(model) if isinstance(model, FiniteNetwork) else getattr(model, "__qualname__", "")
+    loss = getattr(run.problem.loss, "__qualname__", "")
+    structure = str(jax.tree.structure(run.problem.optimiser.init(params)))
+    arrays = [np.asarray(a) for a in (run.x, run.y, *jax.tree.leaves(params))]
+    probe = np.zeros(0) if run.probe is None else np.asarray(run.probe)
+    data = np.asarray(jax.random.key_data(key))
+    flags = (run.problem.batch, run.problem.shuffle, run.problem.path, run.drift, run.keep_best)
+    return checkpoints.fingerprint(name, loss, structure, flags, probe, data, *arrays)

@@ -1,0 +1,173 @@
+"""What is kept of a training run."""
+
+import warnings
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._loop import Problem, Row, State, full_loss, keep, measure, start
+
+
+class Training(NamedTuple):
+    r"""A finished run.
+
+    Attributes:
+        params: The parameters after the last step.
+        best_params: Those of least training loss, if asked for, else None.
+        best_loss: Their loss.
+        best_step: Their step.
+        steps: The recorded steps, shape (records,).
+        loss: The loss on all training points.
+        outputs: $f_t$ on the probe points, shape (records, points), or (records, points, k) where
+            the targets had shape (n, k); None without probe points.
+        distance: $\lVert\theta_t-\theta_0\rVert$.
+        path: $\sum_j\lVert\theta_j-\theta_{j-1}\rVert$; None unless asked for.
+        drift: $\lVert\hat\Theta_t-\hat\Theta_0\rVert_F$ on the training points; None unless asked for.
+        kernel: $\hat\Theta_0$ on the training points; None unless the drift was asked for.
+        outcome: "finished", "tolerance" or "diverged".
+        last_step: The number of steps done; of a diverged run the step whose loss was not finite.
+    """
+
+    params: Any
+    best_params: Any
+    best_loss: float | None
+    best_step: int | None
+    steps: np.ndarray
+    loss: np.ndarray
+    outputs: np.ndarray | None
+    distance: np.ndarray
+    path: np.ndarray | None
+    drift: np.ndarray | None
+    kernel: np.ndarray | None
+    outcome: str
+    last_step: int
+
+
+class Run(NamedTuple):
+    """A checked run: arrays in the dtype of the parameters, steps, and what is recorded."""
+
+    problem: Problem
+    x: Any
+    y: Any
+    probe: Any
+    total: int
+    record: np.ndarray
+    passes: int  # steps in a pass over the points
+    drift: bool
+    keep_best: bool
+    tolerance: float
+    flat: bool  # targets of shape (n,): outputs are handed out without the last axis
+    dtype: Any
+
+
+class Log:
+    """What is known of a run so far."""
+
+    def __init__(self, run: Run, origin: Any) -> None:
+        self.run, self.origin = run, origin
+        self.rows: dict[str, Any] = {}
+        self.kernel: Any = None
+        shape = np.shape(jax.tree.leaves(origin)[0])[:1] if run.problem.lanes else ()
+        copy = jax.tree.map(jnp.array, origin) if run.keep_best else None
+        self.best: Any = (jnp.full(shape, jnp.inf, run.dtype), jnp.zeros(shape, jnp.int32), copy)
+
+    def look(self, state: State, stop: int) -> bool:
+        """Record if it is time to, keep the best, and say whether the goal is met."""
+        run = self.run
+        met = int(state.step) < stop  # the loop itself has seen the goal or lost every lane
+        if run.keep_best or (run.tolerance >= 0 and run.passes > 1):
+            loss = full_loss(run.problem, run.x, run.y, state.params)
+            met = met or bool((loss <= run.tolerance).all())
+            better = loss < self.best[0]
+            if run.keep_best and bool(better.any()):
+                params = keep(run.problem, better, state.params, self.best[2])
+                step = jnp.where(better, state.step, self.best[1])
+                self.best = (jnp.where(better, loss, self.best[0]), step, params)
+        if stop in run.record or met:
+            self._record(state)
+        return met
+
+    def _record(self, state: State) -> None:
+        run = self.run
+        args = (run.problem, run.x, run.y, run.probe)
+        row = jax.tree.map(np.asarray, measure(*args, state, self.origin, run.drift))
+        if run.drift and self.kernel is None:
+            begin = start(run.problem, self.origin, run.dtype)
+            self.kernel = np.asarray(measure(*args, begin, self.origin, True).kernel)
+        entries = self._entries(row) | {"steps": np.asarray(state.step)}
+        for name, value in entries.items():
+            old = self.rows.get(name)
+            self.rows[name] = value[None] if old is None else np.concatenate([old, value[None]])
+
+    def _entries(self, row: Row) -> dict[str, Any]:
+        entries = {"loss": row.loss, "distance": row.distance}
+        if self.run.problem.path:
+            entries["path"] = row.path
+        if row.outputs is not None:
+            entries["outputs"] = row.outputs[..., 0] if self.run.flat else row.outputs
+        if row.kernel is not None:
+            lanes = 1 if self.run.problem.lanes else 0
+            axes = tuple(range(lanes, row.kernel.ndim))
+            entries["drift"] = np.sqrt(((row.kernel - self.kernel) ** 2).sum(axes))
+        return entries
+
+    def close(self, state: State, params: Any) -> list[Training]:
+        """The finished runs, one for each lane, in the caller's kind of array."""
+        numpy = isinstance(jax.tree.leaves(params)[0], np.ndarray) or self.run.dtype == np.float64
+        hand = np.array if numpy else jnp.asarray
+        if not self.run.problem.lanes:
+            return [
+                self._one(jax.tree.map(hand, state), jax.tree.map(hand, self.best), lambda a: a)
+            ]
+        count = len(np.asarray(state.bad))
+        runs = []
+        for i in range(count):
+            lane = jax.tree.map(lambda a, i=i: hand(a[i]), state._replace(step=None))
+            best = jax.tree.map(lambda a, i=i: hand(a[i]), self.best)
+            pick = lambda a, i=i: a[:, i]
+            runs.append(self._one(lane._replace(step=state.step), best, pick, i))
+        return runs
+
+    def _one(self, state: State, best: Any, pick: Any, lane: int | None = None) -> Training:
+        steps = np.asarray(self.rows.get("steps", np.zeros(0, int)))
+        bad, last = int(state.bad), int(state.step)
+        rows = {name: pick(value) for name, value in self.rows.items() if name != "steps"}
+        outcome = "finished"
+        if bad >= 0:
+            outcome, last = "diverged", bad
+            fine = (steps <= bad) & np.isfinite(rows.get("loss", np.zeros(len(steps))))
+            steps, rows = steps[fine], {name: value[fine] for name, value in rows.items()}
+            _warn_diverged(bad, rows)
+        elif last < self.run.total or (
+            self.run.tolerance >= 0 and rows["loss"][-1] <= self.run.tolerance
+        ):
+            outcome = "tolerance"
+        kernel = self.kernel if self.kernel is None or lane is None else self.kernel[lane]
+        kept = self.run.keep_best
+        return Training(
+            state.params,
+            best[2] if kept else None,
+            float(best[0]) if kept else None,
+            int(best[1]) if kept else None,
+            steps,
+            rows.get("loss", np.zeros(0)),
+            rows.get("outputs"),
+            rows.get("distance", np.zeros(0)),
+            rows.get("path"),
+            rows.get("drift"),
+            kernel,
+            outcome,
+            last,
+        )
+
+
+def _warn_diverged(step: int, rows: dict[str, Any]) -> None:
+    losses = rows.get("loss", ())
+    first = f" (it began at {float(losses[0]):.3g})" if len(losses) else ""
+    warnings.warn(
+        f"Training diverged: the loss at step {step} is not finite{first}. The records end before "
+        "it. Choose a smaller learning rate; widelimit.optimise without one takes a stable rate.",
+        stacklevel=6,
+    )
