@@ -95,6 +95,16 @@ def short_angle(minus: Half, plus: Half) -> tuple[Half, Half, Half]:
     return h, r * horner(first, y), r * h * horner(second, y)
 
 
+def over_sine(d_rho: Half, minus: Half, plus: Half) -> Half:
+    r"""$d\rho/\sin\theta$, and 0 where the sine is below rounding.
+
+    At $x=x'$ both vanish, and both are rounding errors when computed; their quotient would be noise.
+    """
+    sine = safe_sqrt(minus * plus)
+    coincide = sine < (1e-11 if sine.dtype == jnp.float64 else 1e-5)
+    return jnp.where(coincide, 0, d_rho / jnp.where(coincide, 1, sine))
+
+
 @jax.custom_jvp
 def angle(minus: Half, plus: Half) -> Half:
     r"""$\theta=\arccos\rho$ from $1-\rho$ and $1+\rho$; at $\theta=0,\pi$ its derivative is 0.
@@ -110,7 +120,7 @@ def angle(minus: Half, plus: Half) -> Half:
 def _angle_jvp(primals, tangents):
     minus, plus = primals
     d_rho = (tangents[1] - tangents[0]) / 2
-    return angle(minus, plus), -safe_divide(d_rho, safe_sqrt(minus * plus))
+    return angle(minus, plus), -over_sine(d_rho, minus, plus)
 
 
 def clenshaw(

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from widelimit._base.numerics import at_least_zero, safe_divide, safe_sqrt, steer
+from widelimit._base.numerics import at_least_zero, over_sine, safe_divide, safe_sqrt, steer
 from widelimit._base.quadrature import gauss_legendre, graded, hermite_basis
 
 from ._activation import Activation, Cov, Matrix, derivative
@@ -242,12 +242,12 @@ def _plane_jvp(act, order, primals, tangents):
         by_q2 = _integrate(act, cov, lambda z1, u, z2, v: act.fn(u) * prime(v) * v) / (2 * cov.q2)
         by_rho = cov.scale * _plane(act, 1, cov)
     else:  # the density is differentiated, so that jumps of the derivative are accounted for
-        det = cov.minus * cov.plus
-        lean = lambda z1, z2: safe_divide(z1 * z2, safe_sqrt(det))
+        per_sine = lambda a: over_sine(a, cov.minus, cov.plus)
+        lean = lambda z1, z2: per_sine(z1 * z2)
         weight = lambda score: _integrate(
             act, cov, lambda z1, u, z2, v: prime(u) * prime(v) * score(z1, z2)
         )
-        by_rho = weight(lambda z1, z2: lean(z1, z2) - safe_divide(cov.rho * (z2**2 - 1), det))
+        by_rho = weight(lambda z1, z2: lean(z1, z2) - per_sine(per_sine(cov.rho * (z2**2 - 1))))
         by_q1 = weight(lambda z1, z2: (z1**2 - 1 - cov.rho * lean(z1, z2)) / 2) / cov.q1
         by_q2 = weight(lambda z1, z2: ((z2**2 - 1) + cov.rho * lean(z1, z2)) / 2) / cov.q2
     change = by_q1 * d.q1 + by_q2 * d.q2 + by_rho * d_rho

@@ -10,7 +10,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from widelimit._base.numerics import safe_divide, safe_sqrt, short_angle
+from widelimit._base.numerics import over_sine, short_angle
 
 from ._activation import Activation, family_name, register, register_family
 
@@ -33,7 +33,7 @@ def _angular_jvp(c, primals, tangents):
     out_minus, out_plus, slope = _angular(c, minus, plus)
     d_rho = (tangents[1] - tangents[0]) / 2
     change = slope * d_rho
-    bend = safe_divide(d_rho, safe_sqrt(minus * plus)) * ((1 - c) / jnp.pi)
+    bend = over_sine(d_rho, minus, plus) * ((1 - c) / jnp.pi)
     return (out_minus, out_plus, slope), (-change, change, bend)
 
 

@@ -8,3 +8,5 @@ from ._kernels import profile as profile
 from ._pair import Pair as Pair
 from ._profile import Profile as Profile
 from ._propagate import propagate as propagate
+from ._trace import Trace as Trace
+from ._trace import trace as trace

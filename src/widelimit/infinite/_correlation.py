@@ -28,7 +28,7 @@ class Points(NamedTuple):
 
 def as_points(x: Float[Array, "n d"]) -> Points:
     """Split inputs; a zero vector gets a tiny size, so that derivatives there are right."""
-    tiny = 1e-100 if x.dtype == jnp.float64 else 1e-15
+    tiny = 1e-60 if x.dtype == jnp.float64 else 1e-15  # its fourth power must not underflow
     with jax.enable_x64(True):
         square = jnp.sum(x.astype(jnp.float64) ** 2, axis=1)
         zero = square == 0

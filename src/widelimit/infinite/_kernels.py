@@ -38,7 +38,7 @@ class Kernels(NamedTuple):
 def nngp(net: Layer, x1: Any, x2: Any = None) -> Any:
     r"""The NNGP kernel $K(x,x')=E[f(x)f(x')]$ of an infinitely wide network.
 
-    $K^{(1)}=\sigma_w^2\langle x,x'\rangle/d+\sigma_b^2$, $K^{(l+1)}=\sigma_w^2\,E[\varphi(u)\varphi(v)]+\sigma_b^2$ with
+    $K^{(1)}=\sigma_w^2\langle x,x'\rangle/d+\sigma_b^2$, $K^{(l+1)}=\sigma_w^2E[\varphi(u)\varphi(v)]+\sigma_b^2$ with
     $(u,v)\sim N(0,K^{(l)})$. For several outputs the kernel is $K\otimes I$.
 
     Args:
@@ -155,11 +155,9 @@ def _prepare(net: Layer, inputs: Inputs, wanted: tuple[str, ...], path: str | No
     """Choose the path and the precision of what has no closed form."""
     structure, zeros, numbers = split(net)
     known_net, known_x = not is_traced(numbers), not is_traced((inputs.x1, inputs.x2))
-    rows, columns = len(inputs.x1), len(inputs.x1 if inputs.x2 is None else inputs.x2)
+    rows, columns = _sizes(inputs)
     low, high = _second_moments(inputs) if known_x else (1.0, 1.0)
-    how = How()
-    if known_net and known_x:
-        how = _how(*_key(net), low, high, str(inputs.dtype), rows * columns > MANY)
+    how = how_for(net, inputs)
     scale_free = homogeneity(net) is not None
     equal = scale_free or (known_x and high - low <= norm_tolerance(inputs.dtype) * high)
     if path is None:
@@ -176,6 +174,19 @@ def _prepare(net: Layer, inputs: Inputs, wanted: tuple[str, ...], path: str | No
         return Plan(structure, zeros, wanted, path, scale_free, how), numbers, None
     terms = tuple(getattr(profiles, name).terms for name in wanted)
     return Plan(structure, zeros, wanted, path, scale_free, how, terms), numbers, profiles
+
+
+def how_for(net: Layer, inputs: Inputs) -> How:
+    """How the moments of these activations are best evaluated at these inputs."""
+    if is_traced((net, inputs.x1, inputs.x2)):
+        return How()
+    rows, columns = _sizes(inputs)
+    many = rows * columns > MANY
+    return _how(*_key(net), *_second_moments(inputs), str(inputs.dtype), many)
+
+
+def _sizes(inputs: Inputs) -> tuple[int, int]:
+    return len(inputs.x1), len(inputs.x1 if inputs.x2 is None else inputs.x2)
 
 
 def _second_moments(inputs: Inputs) -> tuple[float, float]:

@@ -45,7 +45,7 @@ def resnet(
 ) -> Layer:
     r"""The residual network of Tirer, Bruna and Giryes (2022, eq. 6).
 
-    $x^{(0)}=Ux/\sqrt d$, $x^{(l)}=x^{(l-1)}+\alpha\,\sigma_v V^{(l)}\varphi(\sigma_w W^{(l)}x^{(l-1)}/\sqrt n)/\sqrt n$,
+    $x^{(0)}=Ux/\sqrt d$, $x^{(l)}=x^{(l-1)}+\alpha\,\sigma_v V^{(l)}\varphi(\sigma_wW^{(l)}x^{(l-1)}/\sqrt n)/\sqrt n$,
     $f(x)=\sigma_w w^\top x^{(L)}/\sqrt n$; all of U, V, W, w are trained.
 
     Args:

@@ -1,0 +1,37 @@
+# Everything from a fresh machine: only Python >= 3.11 is needed; the rest is installed into .venv.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test reproduce format benchmarks clean
+
+$(READY): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found."; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $(READY)
+
+demo: $(READY)  ## kernels of an MLP and of ResNets on the circle: a table and a figure
+	$(BIN)/widelimit demo
+
+reproduce: $(READY)  ## every figure and table of the papers, with a verdict on every claim
+	$(BIN)/widelimit reproduce
+
+test: $(READY)  ## formatter, linter, type checker, doctests, examples, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmarks: $(READY)
+	$(BIN)/python benchmarks/kernels.py
+
+clean:
+	rm -rf $(VENV) demo reproduction .pytest_cache .ruff_cache .hypothesis

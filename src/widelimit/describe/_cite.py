@@ -1,0 +1,140 @@
+"""BibTeX of the works whose formulas a network uses."""
+
+from widelimit._base.passes import layer_pass
+from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+
+BIBLIOGRAPHY = {
+    "neal1996priors": (
+        "incollection",
+        "Neal, Radford M.",
+        "Priors for Infinite Networks",
+        "booktitle = {Bayesian Learning for Neural Networks}, publisher = {Springer}",
+        1996,
+    ),
+    "lee2018deep": (
+        "inproceedings",
+        "Lee, Jaehoon and Bahri, Yasaman and Novak, Roman and Schoenholz, Samuel S. and Pennington, "
+        "Jeffrey and Sohl-Dickstein, Jascha",
+        "Deep Neural Networks as Gaussian Processes",
+        "booktitle = {International Conference on Learning Representations}",
+        2018,
+    ),
+    "jacot2018neural": (
+        "inproceedings",
+        "Jacot, Arthur and Gabriel, Franck and Hongler, Cl{\\'e}ment",
+        "Neural Tangent Kernel: Convergence and Generalization in Neural Networks",
+        "booktitle = {Advances in Neural Information Processing Systems}",
+        2018,
+    ),
+    "tirer2022kernel": (
+        "inproceedings",
+        "Tirer, Tom and Bruna, Joan and Giryes, Raja",
+        "Kernel-Based Smoothness Analysis of Residual Networks",
+        "booktitle = {Mathematical and Scientific Machine Learning}, "
+        "series = {Proceedings of Machine Learning Research}, volume = {145}",
+        2022,
+    ),
+    "cho2009kernel": (
+        "inproceedings",
+        "Cho, Youngmin and Saul, Lawrence K.",
+        "Kernel Methods for Deep Learning",
+        "booktitle = {Advances in Neural Information Processing Systems}",
+        2009,
+    ),
+    "williams1997computing": (
+        "inproceedings",
+        "Williams, Christopher K. I.",
+        "Computing with Infinite Networks",
+        "booktitle = {Advances in Neural Information Processing Systems}",
+        1997,
+    ),
+    "tsuchida2021avoiding": (
+        "inproceedings",
+        "Tsuchida, Russell and Pearce, Tim and van der Heide, Chris and Roosta, Fred and Gallagher, "
+        "Marcus",
+        "Avoiding Kernel Fixed Points: Computing with {ELU} and {GELU} Infinite Networks",
+        "booktitle = {AAAI Conference on Artificial Intelligence}",
+        2021,
+    ),
+    "rahimi2007random": (
+        "inproceedings",
+        "Rahimi, Ali and Recht, Benjamin",
+        "Random Features for Large-Scale Kernel Machines",
+        "booktitle = {Advances in Neural Information Processing Systems}",
+        2007,
+    ),
+    "daniely2016toward": (
+        "inproceedings",
+        "Daniely, Amit and Frostig, Roy and Singer, Yoram",
+        "Toward Deeper Understanding of Neural Networks: The Power of Initialization and a Dual View "
+        "on Expressivity",
+        "booktitle = {Advances in Neural Information Processing Systems}",
+        2016,
+    ),
+}
+
+
+@layer_pass("its references are collected")
+def references(layer: Layer):
+    """The keys of the works that a layer rests on."""
+
+
+@references.register(Dense)
+@references.register(Identity)
+@references.register(Scale)
+def _references_none(layer: Layer) -> tuple[str, ...]:
+    return ()
+
+
+@references.register
+def _references_phi(layer: Phi) -> tuple[str, ...]:
+    return layer.activation.cites
+
+
+@references.register
+def _references_residual(layer: Residual) -> tuple[str, ...]:
+    return ("tirer2022kernel", *references(layer.body))
+
+
+@references.register
+def _references_repeat(layer: Repeat) -> tuple[str, ...]:
+    return references(layer.body)
+
+
+@references.register
+def _references_serial(layer: Serial) -> tuple[str, ...]:
+    return tuple(key for part in layer.layers for key in references(part))
+
+
+@references.register
+def _references_sum(layer: Sum) -> tuple[str, ...]:
+    return tuple(key for part in layer.branches for key in references(part))
+
+
+def cite(net: Layer) -> str:
+    """BibTeX of the works that the kernels of this network come from.
+
+    Args:
+        net: The network.
+
+    Returns:
+        BibTeX entries.
+
+    Example:
+        >>> import widelimit as wl
+        >>> print(cite(wl.mlp(depth=1, activation="erf")).split("@")[-1])
+        inproceedings{williams1997computing,
+          author = {Williams, Christopher K. I.},
+          title = {Computing with Infinite Networks},
+          booktitle = {Advances in Neural Information Processing Systems},
+          year = {1997}
+        }
+    """
+    keys = dict.fromkeys(("neal1996priors", "lee2018deep", "jacot2018neural", *references(net)))
+    return "\n\n".join(_entry(key) for key in keys)
+
+
+def _entry(key: str) -> str:
+    kind, author, title, venue, year = BIBLIOGRAPHY[key]
+    fields = [f"author = {{{author}}}", f"title = {{{title}}}", venue, f"year = {{{year}}}"]
+    return f"@{kind}{{{key},\n  " + ",\n  ".join(fields) + "\n}"

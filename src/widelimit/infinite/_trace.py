@@ -1,0 +1,225 @@
+"""The kernels layer by layer, under the names of the papers."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from widelimit._base.arrays import Inputs, as_inputs, convention
+from widelimit._base.passes import layer_pass
+from widelimit.activations import How
+from widelimit.describe import check
+from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+
+from ._correlation import as_points, correlation
+from ._kernels import how_for
+from ._pair import Pair, outer
+from ._propagate import propagate
+
+
+class Step(NamedTuple):
+    """What one layer made of the kernels.
+
+    Attributes:
+        layer: The layer, as text.
+        nngp: The covariance after it, shape (n1, n2).
+        ntk: The tangent kernel after it, shape (n1, n2).
+    """
+
+    layer: str
+    nngp: Any
+    ntk: Any
+
+
+class Trace(NamedTuple):
+    r"""The kernels of a network, layer by layer. Index 0 of each array is the first layer.
+
+    For an MLP or ResNet with L hidden layers, as in Jacot et al. (2018) and Tirer et al. (2022):
+
+    Attributes:
+        steps: Every layer in order, repetitions and branches written out.
+        K: $K^{(l)}$, $l=1..L+1$: covariance of the pre-activations; the last is the NNGP kernel.
+        Theta: $\Theta^{(l)}$, $l=1..L+1$: tangent kernel of the network cut after layer l.
+        Sigma: $\Sigma^{(l+1)}$, $l=1..L$: $\sigma_w^2T(K^{(l)})$ for an MLP,
+            $\sigma_v^2\sigma_w^2T(K^{(l)})$ for a ResNet.
+        Sigma_dot: The same with $\dot T=E[\varphi'\varphi']$.
+        Pi: $\Pi^{(l)}$, $l=0..L$: how much of the tangent kernel at layer l reaches the output.
+            ResNet: $\Pi^{(L)}=1$, $\Pi^{(l)}=\Pi^{(l+1)}(1+\alpha^2\dot\Sigma^{(l+2)})$; MLP:
+            $\Pi^{(l)}=\Pi^{(l+1)}\dot\Sigma^{(l+2)}$.
+    """
+
+    steps: tuple[Step, ...]
+    K: Any
+    Theta: Any
+    Sigma: Any
+    Sigma_dot: Any
+    Pi: Any
+
+
+def trace(net: Layer, x1: Any, x2: Any = None) -> Trace:
+    r"""The layer-by-layer quantities behind `nngp` and `ntk`.
+
+    For a ResNet $\Theta=K^{(L+1)}+\Pi^{(0)}K^{(1)}+\alpha^2\sum_l\Pi^{(l)}(\Sigma^{(l+1)}+K^{(l)}\dot\Sigma^{(l+1)})$
+    (Tirer et al. 2022, Theorem 2); for an MLP $\Theta=\sum_{l=0}^{L}\Pi^{(l)}K^{(l+1)}$. Networks that are
+    neither have `steps` only; their other fields are None.
+
+    Args:
+        net: The network.
+        x1: Points, shape (n1, d).
+        x2: Points, shape (n2, d), or None for `x1`.
+
+    Returns:
+        The trace; arrays of shape (layers, n1, n2).
+
+    Example:
+        >>> import numpy as np, widelimit as wl
+        >>> net, x = wl.resnet(depth=3, alpha=0.5), [[1.0, 0.0], [0.6, 0.8]]
+        >>> t = wl.trace(net, x)
+        >>> inner = (t.Pi[1:] * (t.Sigma + t.K[:-1] * t.Sigma_dot)).sum(axis=0)
+        >>> theta = t.K[-1] + t.Pi[0] * t.K[0] + 0.5**2 * inner
+        >>> bool(np.allclose(theta, wl.ntk(net, x), rtol=1e-14))
+        True
+    """
+    check(net, ntk=True)
+    inputs = as_inputs(x1, x2)
+    with convention(inputs):
+        how = how_for(net, inputs)
+        visits: list[_Visit] = []
+        first = as_points(jnp.asarray(inputs.x1))
+        second = first if inputs.x2 is None else as_points(jnp.asarray(inputs.x2))
+        with jax.enable_x64(True):
+            minus, plus = correlation(first.unit, second.unit)
+            if inputs.x2 is None:
+                same = jnp.eye(minus.shape[0], dtype=bool)
+                minus, plus = jnp.where(same, 0, minus), jnp.where(same, 2, plus)
+            start = Pair(first.q[:, None], second.q[None, :], minus, plus, jnp.zeros_like(minus))
+            final = walk(net, start, how, visits)
+            dead = _dead(net, how, first.zero[:, None] | second.zero[None, :])
+            value = lambda p: _kernels_of(p, dead)
+            steps = tuple(Step(repr(v.layer), *value(v.after)) for v in visits)
+            record = Trace(steps, *_paper_quantities(net, visits, final, value))
+            return _in_convention(record, inputs)
+
+
+def _in_convention(record: Trace, inputs: Inputs) -> Trace:
+    give = lambda a: a if a is None or isinstance(a, str) else inputs.answer(a)
+    steps = tuple(Step(*map(give, step)) for step in record.steps)
+    return Trace(steps, *map(give, record[1:]))
+
+
+class _Visit(NamedTuple):
+    layer: Layer
+    before: Pair
+    after: Pair
+    slope: Any = None  # of the output's correlation, for an activation
+
+
+def _dead(net: Layer, how: How, zero: Any) -> Any:
+    nothing = jnp.zeros((1, 1))
+    alive = propagate(net, Pair(nothing, nothing, nothing, nothing + 2, nothing), how).q1[0, 0] > 0
+    return zero & ~alive
+
+
+def _kernels_of(pair: Pair, dead: Any) -> tuple[Any, Any]:
+    size = jnp.where(dead, 0, outer(jnp.sqrt(pair.q1), jnp.sqrt(pair.q2), pair.minus))
+    return size * pair.rho, size * pair.ntk
+
+
+def _paper_quantities(net: Layer, visits: list[_Visit], final: Pair, value: Any) -> Any:
+    """K, Theta, Sigma, Sigma_dot and Pi, if the network is an MLP or a ResNet."""
+    gains = _mlp_gains(net) or _resnet_gains(net)
+    if gains is None:
+        return (None,) * 5
+    sigma_gain, branch_gain = gains
+    hidden = [v for v in visits if isinstance(v.layer, Phi)]
+    entering = [value(v.before) for v in hidden] + [value(final)]
+    k, theta = (jnp.stack(list(column)) for column in zip(*entering, strict=True))
+    empty = jnp.zeros((0, *k.shape[1:]), k.dtype)
+    sigma = sigma_gain * jnp.stack([value(v.after)[0] for v in hidden]) if hidden else empty
+    sigma_dot = sigma_gain * jnp.stack(list(map(_dual_dot, hidden))) if hidden else empty
+    pi = [jnp.ones(k.shape[1:], k.dtype)]
+    for dot in sigma_dot[::-1]:
+        pi.append(pi[-1] * (dot if branch_gain is None else 1 + branch_gain * dot))
+    return k, theta, sigma, sigma_dot, jnp.stack(pi[::-1])
+
+
+def _dual_dot(visit: _Visit) -> Any:
+    r"""$E[\varphi'\varphi']$ from the slope of the correlation."""
+    size = lambda p: outer(jnp.sqrt(p.q1), jnp.sqrt(p.q2), p.minus)
+    return visit.slope * size(visit.after) / size(visit.before)
+
+
+def _mlp_gains(net: Layer) -> Any:
+    match net:
+        case Serial(layers=(Repeat(body=Serial(layers=(Dense() as a, Phi()))), Dense() as b)):
+            same = (a.w_std, a.b_std) == (b.w_std, b.b_std)
+            return (a.w_std**2, None) if same else None
+    return None
+
+
+def _resnet_gains(net: Layer) -> Any:
+    match net:
+        case Serial(
+            layers=(
+                Dense(w_std=1.0, b_std=0.0),
+                Repeat(
+                    body=Residual(
+                        body=Serial(layers=(Dense() as w, Phi(), Dense() as v)), alpha=alpha
+                    )
+                ),
+                Dense() as out,
+            )
+        ):
+            plain = w.w_std == out.w_std and (w.b_std, v.b_std, out.b_std) == (0.0, 0.0, 0.0)
+            return (v.w_std**2 * w.w_std**2, alpha**2) if plain else None
+    return None
+
+
+@layer_pass("its kernels are traced")
+def walk(layer: Layer, pair: Pair, how: How, visits: list[_Visit]) -> Any:
+    """Propagate, and record a visit for every layer, those inside others included."""
+
+
+@walk.register(Dense)
+@walk.register(Identity)
+@walk.register(Scale)
+def _walk_single(layer: Layer, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
+    out = propagate(layer, pair, how)
+    visits.append(_Visit(layer, pair, out))
+    return out
+
+
+@walk.register
+def _walk_phi(layer: Phi, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
+    probe = Pair(pair.q1, pair.q2, pair.minus, pair.plus, jnp.ones_like(pair.ntk))
+    out = propagate(layer, probe, how)  # with a unit tangent kernel the slope comes out
+    after = Pair(out.q1, out.q2, out.minus, out.plus, out.ntk * pair.ntk)
+    visits.append(_Visit(layer, pair, after, out.ntk))
+    return after
+
+
+@walk.register
+def _walk_serial(layer: Serial, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
+    for part in layer.layers:
+        pair = walk(part, pair, how, visits)
+    return pair
+
+
+@walk.register
+def _walk_repeat(layer: Repeat, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
+    for _ in range(layer.times):
+        pair = walk(layer.body, pair, how, visits)
+    return pair
+
+
+@walk.register
+def _walk_residual(layer: Residual, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
+    walk(layer.body, pair, how, visits)
+    return _walk_single(layer, pair, how, visits)
+
+
+@walk.register
+def _walk_sum(layer: Sum, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
+    for branch in layer.branches:
+        walk(branch, pair, how, visits)
+    return _walk_single(layer, pair, how, visits)
