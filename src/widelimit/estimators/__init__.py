@@ -1,0 +1,11 @@
+"""Estimators and a kernel for scikit-learn."""
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "widelimit.estimators needs scikit-learn: pip install 'widelimit[estimators]'."
+    ) from error
+
+from ._classifier import NTKClassifier as NTKClassifier
+from ._regressor import NTKRegressor as NTKRegressor

@@ -1,0 +1,63 @@
+"""The network that an estimator's options describe."""
+
+from typing import Any
+
+from widelimit.describe import from_text
+from widelimit.layers import Dense, Layer, Phi, Repeat, Residual
+
+
+def build_network(
+    network: Any,
+    depth: int,
+    activation: Any,
+    alpha: float,
+    w_std: float,
+    b_std: float,
+    architecture: str,
+) -> Layer:
+    """A network as given, or one with a bias in its first layer only.
+
+    Args:
+        network: A network, its text, or None for one of the two architectures.
+        depth: Hidden layers, or residual blocks.
+        activation: A name, an `Activation` or a function.
+        alpha: The attenuation of residual branches.
+        w_std: Of every layer; of a ResNet's branches and last layer.
+        b_std: Of the first layer.
+        architecture: "mlp" or "resnet".
+
+    Returns:
+        The network.
+
+    Example:
+        >>> build_network(None, 3, "relu", 1.0, 1.5, 0.5, "mlp")
+        Dense(w_std=1.5, b_std=0.5) >> Phi('relu') >> Repeat(Dense(w_std=1.5) >> Phi('relu'), 2) >> Dense(w_std=1.5)
+    """
+    if isinstance(network, str):
+        return from_text(network)
+    if network is not None:
+        if not isinstance(network, Layer):
+            raise TypeError(
+                f"network must be a network, its text or None, got {network!r} "
+                f"({type(network).__name__}). Build one with widelimit.mlp(...)."
+            )
+        return network
+    if architecture == "mlp":
+        return _mlp(depth, activation, w_std, b_std)
+    if architecture == "resnet":
+        block = Residual(Dense(w_std=w_std) >> Phi(activation) >> Dense(), alpha=alpha)
+        return Dense(b_std=b_std) >> Repeat(block, depth) >> Dense(w_std=w_std)
+    raise ValueError(
+        f"architecture must be 'mlp' or 'resnet', got {architecture!r}; any other network can be "
+        "given as network=."
+    )
+
+
+def _mlp(depth: int, activation: Any, w_std: float, b_std: float) -> Layer:
+    first, dense = Dense(w_std=w_std, b_std=b_std), Dense(w_std=w_std)
+    rest = Repeat(dense >> Phi(activation), depth - 1 if depth != 0 else 0)  # checks depth itself
+    if depth == 0:
+        return first
+    if depth == 1:
+        return first >> Phi(activation) >> dense
+    return first >> Phi(activation) >> rest >> dense

@@ -1,0 +1,208 @@
+"""Regression with a network of infinite width."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._data import as_weights, merge
+from ._fit import fit
+from ._gram import NetworkGram
+from ._network import build_network
+from ._scaling import check_size, fit_scaling, moments
+
+
+class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    r"""Regression by an infinitely wide network, trained for ever or for a while.
+
+    $f(x)=\bar y+k(x)\,(K+rI)^{-1}(y-\bar y)$, $k$ the network's tangent kernel: what gradient
+    descent on a very wide network with weight decay $r$ converges to. Columns and targets are
+    standardised inside; equal rows are merged; the ridge is chosen by the leave-one-out error.
+
+    Args:
+        network: A network or its text; None builds one from the next six options.
+        depth: Hidden layers, or residual blocks.
+        activation: A name, an `Activation`, or a function.
+        alpha: The attenuation of residual branches (`architecture="resnet"`).
+        w_std: The weights' scale.
+        b_std: The scale of the first layer's bias; the others have none.
+        architecture: "mlp" or "resnet".
+        kernel: "ntk": all layers are trained; "nngp": the last one only, which is the posterior
+            mean of a Bayesian network.
+        ridge: A number, in units of the kernel; "loo": the least leave-one-out error of 20 values,
+            from one eigendecomposition; "evidence": the largest marginal likelihood.
+        standardize: Whether columns are brought to mean 0 and variance 1.
+        normalize: Whether rows are then put on a sphere.
+        time: Training time under gradient flow, $\phi(\lambda)=(1-e^{-(\lambda+r)t})/(\lambda+r)$
+            in place of $1/(\lambda+r)$; None for ever.
+        solver: "cholesky"; "cg", which never stores the matrix; "auto": the first up to 20000
+            rows. With "cg" a ridge that is chosen is chosen on 4000 of the rows.
+
+    Attributes:
+        network_: The network.
+        ridge_: The ridge.
+        dual_coef_: $\alpha$ for distinct rows and standardised targets, shape (n, k).
+        amplitude_: $s^2$ of the Gaussian process $s^2k$, by maximal likelihood, in units of the
+            targets squared; a number, or one for each output.
+        noise_variance_: $s^2r$, the variance of the noise.
+        n_features_in_: The number of columns.
+        feature_names_in_: Their names, where X had some.
+
+    Example:
+        >>> import numpy as np
+        >>> from widelimit.estimators import NTKRegressor
+        >>> x = np.linspace(-3, 3, 40)[:, None]
+        >>> model = NTKRegressor(depth=3).fit(x, np.sin(x[:, 0]))
+        >>> mean, std = model.predict([[0.5], [9.0]], return_std=True)
+        >>> bool(abs(mean[0] - np.sin(0.5)) < 0.01), bool(std[1] > 10 * std[0])
+        (True, True)
+
+    Reference:
+        Jacot, Gabriel and Hongler (2018); Lee et al. (2018); Rasmussen and Williams (2006).
+    """
+
+    def __init__(
+        self,
+        network: Any = None,
+        *,
+        depth: int = 1,
+        activation: Any = "relu",
+        alpha: float = 1.0,
+        w_std: float = 2**0.5,
+        b_std: float = 2**0.5,
+        architecture: str = "mlp",
+        kernel: str = "ntk",
+        ridge: Any = "loo",
+        standardize: bool = True,
+        normalize: bool = False,
+        time: float | None = None,
+        solver: str = "auto",
+    ):
+        self.network = network
+        self.depth = depth
+        self.activation = activation
+        self.alpha = alpha
+        self.w_std = w_std
+        self.b_std = b_std
+        self.architecture = architecture
+        self.kernel = kernel
+        self.ridge = ridge
+        self.standardize = standardize
+        self.normalize = normalize
+        self.time = time
+        self.solver = solver
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NTKRegressor":
+        """Fit the network.
+
+        Args:
+            X: Shape (n, d).
+            y: Shape (n,) or (n, k).
+            sample_weight: Shape (n,), at least 0; a weight of 2 is the row twice.
+
+        Returns:
+            Itself.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        weights = as_weights(sample_weight, len(X))
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        check_size(targets, "y")
+        self._flat = np.ndim(y) == 1
+        self._fit_targets(targets, weights)
+        self.network_ = build_network(
+            self.network,
+            self.depth,
+            self.activation,
+            self.alpha,
+            self.w_std,
+            self.b_std,
+            self.architecture,
+        )
+        gram = NetworkGram(self.network_, self.kernel)
+        self._scaling = fit_scaling(X, weights, standardize=self.standardize, sphere=self.normalize)
+        data = merge(self._scaling(X), (targets - self._mean) / self._scale, weights)
+        self._fit = fit(gram, data, ridge=self.ridge, time=self.time, solver=self.solver)
+        self._publish()
+        return self
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        r"""The fitted function, and how far the Gaussian process is from knowing it.
+
+        Args:
+            X: Shape (m, d).
+            return_std: Whether the standard deviation of the function (without noise) is wanted.
+            return_cov: Whether its covariance is wanted.
+
+        Returns:
+            The mean, shape (m,) or (m, k); after it the standard deviation, of the same shape, and
+            the covariance, shape (m, m) or (m, m, k), where they were asked for.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        points = self._scaling(X)
+        if not (return_std or return_cov):
+            return self._answer(self._mean + self._scale * self._fit.mean(points))
+        if self.time is not None:
+            raise ValueError(
+                "The standard deviation is that of the posterior, which training for a finite time "
+                "does not reach. Set time=None, or use widelimit.ensemble."
+            )
+        mean, spread = self._fit.moments(points, full=return_cov)
+        amplitude = np.atleast_1d(self.amplitude_)
+        out = [self._answer(self._mean + self._scale * mean)]
+        if return_std:
+            variance = np.maximum(np.diagonal(spread) if return_cov else spread, 0)
+            out.append(self._answer(np.sqrt(variance[:, None] * amplitude)))
+        if return_cov:
+            out.append(self._answer(((spread + spread.T) / 2)[:, :, None] * amplitude))
+        return tuple(out)
+
+    def leave_one_out(self, X: Any, y: Any) -> np.ndarray:
+        """Errors at the rows that were fitted, each predicted by the model without it.
+
+        Equal rows are left out together, and the scaling and the ridge are those of all rows.
+
+        Args:
+            X: The rows that were given to `fit`, shape (n, d).
+            y: Their targets, shape (n,) or (n, k).
+
+        Returns:
+            y minus the predictions, of the shape of y.
+        """
+        check_is_fitted(self)
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=False
+        )
+        group = self._fit.data.group
+        if len(X) != len(group):
+            raise ValueError(f"fit was given {len(group)} rows, leave_one_out {len(X)}.")
+        without = self._fit.data.targets - self._fit.leave_one_out()
+        out = without[group]
+        unused = group < 0
+        if unused.any():
+            out[unused] = self._fit.mean(self._scaling(X[unused]))
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return self._answer(targets - self._mean - self._scale * out)
+
+    def _fit_targets(self, targets: np.ndarray, weights: np.ndarray) -> None:
+        self._mean, self._scale = moments(targets, weights)
+        used = targets[weights > 0]
+        if len(used) > 1 and (used == used[0]).all():
+            warnings.warn(
+                f"All targets are equal ({used[0].tolist()}), so the model is that constant. Check "
+                "that y is the right column.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _publish(self) -> None:
+        amplitude = self._fit.amplitude * self._scale**2
+        self.ridge_ = self._fit.ridge
+        self.dual_coef_ = self._fit.dual
+        self.amplitude_ = float(amplitude[0]) if self._flat else amplitude
+        self.noise_variance_ = self.amplitude_ * self.ridge_
+
+    def _answer(self, value: np.ndarray) -> np.ndarray:
+        return value[..., 0] if self._flat else value
