@@ -132,19 +132,21 @@ def small_params(key, n, d, depth):
 
 def test_measured_jacobians_stay_below_the_bound_before_and_after_training(key):
     n, depth = 128, 3
-    params = small_params(key, n, 2, depth)
+    net = wl.resnet(depth=depth, alpha=0.1)
+    finite = wl.finite(net, width=n)
+    params, f = finite.init(key, 2), lambda p, x: finite.apply(p, x).reshape(-1)
     b = np.linspace(-3, 3, 12)
     x = np.stack([np.cos(b), np.sin(b)], axis=1)
-    bound = bounds.jacobian(wl.resnet(depth=depth, alpha=0.1), width=n, input_dim=2)
-    before = bounds.jacobian_norms(small_resnet, params, x)
+    bound = bounds.jacobian(net, width=n, input_dim=2)
+    before = bounds.jacobian_norms(finite.apply, params, x)
     x32, y = jnp.asarray(x[::3], jnp.float32), jnp.asarray(np.sin(b[::3]), jnp.float32)
-    loss = lambda p: jnp.sum((small_resnet(p, x32) - y) ** 2) / 2
+    loss = lambda p: jnp.sum((f(p, x32) - y) ** 2) / 2
     start = float(loss(params))
     step = jax.jit(lambda p: jax.tree.map(lambda a, g: a - 0.3 * g, p, jax.grad(loss)(p)))
     for _ in range(200):
         params = step(params)
     assert float(loss(params)) < 0.3 * start
-    after = bounds.jacobian_norms(small_resnet, params, x)
+    after = bounds.jacobian_norms(finite.apply, params, x)
     for measured in (before, after):
         assert 0 < measured.maximum < float(bound)
         assert measured.looseness(bound) == pytest.approx(float(bound) / measured.norms.max())

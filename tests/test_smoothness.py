@@ -325,6 +325,21 @@ def test_input_gradient_is_jax_in_jax_out():
     assert out.norms.dtype == jnp.float32
 
 
+def test_trained_models_are_measured_and_differentiated_at_any_time():
+    b = np.array([-2.0, -0.5, 1.0, 2.2])
+    x, net = smoothness.circle_points(b), wl.mlp(depth=3)
+    model, f = wl.train(net, x, target(b)), smoothness.interpolate(net, b, target(b))
+    mu = float(smoothness.second_derivative(f))
+    assert float(smoothness.second_derivative(model)) == pytest.approx(mu, rel=1e-9)
+    forever = smoothness.input_gradient(model, x)
+    assert forever.gradients == pytest.approx(smoothness.input_gradient(f, x).gradients, rel=1e-9)
+    early = smoothness.input_gradient(model, x + 0.1, t=3.0)
+    for i, direction in enumerate(np.eye(2)):
+        step = 1e-5 * direction
+        up, down = (model.predict(x + 0.1 + s, t=3.0) for s in (step, -step))
+        assert early.gradients[:, i] == pytest.approx((up - down) / 2e-5, abs=1e-8)
+
+
 # Bad input.
 
 
@@ -398,6 +413,15 @@ def test_poles_of_different_height_are_announced():
             lambda: smoothness.second_differences(np.sum, [0.0], [1.0], points=2),
             ValueError,
             "at least 3",
+        ),
+        (lambda: smoothness.as_interpolant(np.cos), TypeError, "widelimit.train"),
+        (lambda: smoothness.input_gradient(jnp.sum, [[1.0]], t=1.0), ValueError, "no time"),
+        (
+            lambda: smoothness.as_interpolant(
+                wl.train(wl.mlp(depth=1), np.eye(2), [1.0, -1.0], loss="huber")
+            ),
+            ValueError,
+            "squared loss",
         ),
         (lambda: smoothness.data_lines([[1.0], [1.0]]), ValueError, "two distinct"),
         (lambda: smoothness.interpolate("gauss", [0.0], [1.0]), TypeError, "network or 'gaussian'"),

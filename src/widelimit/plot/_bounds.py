@@ -49,7 +49,7 @@ def jacobian_bounds(
         panel.semilogy(at, norms, "o", ms=4, label=f"measured, {name}")
     panel.set_xlabel("depth L")
     panel.set_ylabel("$\\|\\partial f/\\partial x\\|$")
-    panel.legend()
+    panel.legend(fontsize=7, frameon=False)
     return fig
 
 
@@ -95,5 +95,5 @@ def singular_values(check: Any) -> Any:
     panel.set_title(
         f"inside: {100 * check.inside:.0f} %, promised: {100 * check.lemma.probability:.0f} %"
     )
-    panel.legend()
+    panel.legend(fontsize=7, frameon=False)
     return fig

@@ -10,6 +10,19 @@ from widelimit.analysis import smoothness as measures
 from ._style import COLOURS, angle_axis, figure
 
 
+def legend_above(panel: Any, title: str | None = None) -> None:
+    """A legend that covers no data."""
+    panel.legend(
+        title=title,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        fontsize=7,
+        title_fontsize=7,
+        frameon=False,
+        borderpad=0.1,
+    )
+
+
 def smoothness(
     functions: Mapping[str, Any], *, samples: Any = None, points: int = 4096, on: str | None = None
 ) -> Any:
@@ -31,18 +44,26 @@ def smoothness(
         values = measures.sample(f, on, points, None, check=False).values
         grid = -np.pi + 2 * np.pi * np.arange(len(values)) / len(values)
         left.plot(grid, values, label=f"{name}: {float(mu):.4g}")
-        k = np.arange(1, len(values) // 2)
-        spectrum = np.abs(np.fft.rfft(values))[1:-1] / len(values) / np.sqrt(np.mean(values**2))
-        right.loglog(k, k**2 * np.maximum(spectrum[: len(k)], 1e-18), lw=0.9)
+        right.loglog(*_cumulative(values))
     if samples is not None:
         left.plot(*map(np.asarray, samples), "o", color="k", ms=3.5, zorder=5)
     angle_axis(left)
     left.set_xlabel("angle")
     left.set_ylabel("f")
-    left.legend(title=f"$\\mu$, N = {points} (smaller is smoother)", title_fontsize=7)
+    legend_above(left, f"$\\mu$, N = {points} (smaller is smoother)")
     right.set_xlabel("harmonic k")
-    right.set_ylabel("$k^2|f_k|$, per unit size")
+    right.set_ylabel("$\\mu$ from harmonics up to k")
     return fig
+
+
+def _cumulative(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What the harmonics up to each k contribute to the measure; at the end, all of it."""
+    n = len(values)
+    power = np.abs(np.fft.fft(values / np.sqrt(np.mean(values**2))) / n) ** 2
+    k = np.abs(np.fft.fftfreq(n, 1 / n)).astype(int)
+    total = np.cumsum(np.bincount(k, k**4.0 * power))
+    keep = np.arange(1, len(total))
+    return keep, np.sqrt(np.maximum(total[1:], 1e-300))
 
 
 def along_lines(functions: Mapping[str, Any], start: Any, end: Any, *, points: int = 257) -> Any:
@@ -66,7 +87,7 @@ def along_lines(functions: Mapping[str, Any], start: Any, end: Any, *, points: i
             variation = measures.total_variation(f, a, b, points=points)
             panel.plot(s, measures.values_of(f, x, points), label=f"{name}: {float(variation):.3g}")
         panel.set_xlabel("position on the line")
-        panel.legend(title="total variation", title_fontsize=7)
+        legend_above(panel, "total variation")
     panels[0][0].set_ylabel("f")
     return fig
 
@@ -90,5 +111,5 @@ def gradient_norms(functions: Mapping[str, Any], *, points: int = 512) -> Any:
     angle_axis(panels[0][0])
     panels[0][0].set_xlabel("angle")
     panels[0][0].set_ylabel("$|\\nabla_x f|$")
-    panels[0][0].legend()
+    legend_above(panels[0][0])
     return fig

@@ -5,6 +5,7 @@ from ._gaussian import gaussian_rkhs as gaussian_rkhs
 from ._gradient import GradientNorms as GradientNorms
 from ._gradient import input_gradient as input_gradient
 from ._interpolant import Interpolant as Interpolant
+from ._interpolant import as_interpolant as as_interpolant
 from ._interpolant import interpolate as interpolate
 from ._lines import data_lines as data_lines
 from ._lines import second_differences as second_differences

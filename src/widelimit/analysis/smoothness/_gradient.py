@@ -8,6 +8,7 @@ import numpy as np
 
 from widelimit._base.arrays import as_array, is_jax
 
+from ._interpolant import as_interpolant, is_trained_model
 from ._sampling import Predictor
 
 
@@ -32,15 +33,17 @@ class GradientNorms(NamedTuple):
         return "smaller is smoother"
 
 
-def input_gradient(f: Any, x: Any) -> GradientNorms:
+def input_gradient(f: Any, x: Any, *, t: float | None = None) -> GradientNorms:
     r"""The input gradient $\nabla_xf$ of a predictor, by differentiation of its kernel.
 
     For $f(x)=\sum_ic_i\Theta(x,x_i)$ this is $\sum_ic_i\nabla_x\Theta(x,x_i)$, exact to rounding. At a kink, such
     as a ReLU interpolant has at its training points, it is the mean of the one-sided slopes.
 
     Args:
-        f: An `Interpolant`, a model whose `predict` JAX can trace, or a function of points (n, d).
+        f: An `Interpolant`, a model made by `widelimit.train`, any model whose `predict` JAX can
+            trace, or a function of points (n, d).
         x: Where, shape (n, d).
+        t: The training time of a model made by `widelimit.train`; None: trained for ever.
 
     Returns:
         Gradients and norms with their mean and maximum, in the caller's array kind.
@@ -51,6 +54,10 @@ def input_gradient(f: Any, x: Any) -> GradientNorms:
         >>> out.norms.tolist(), out.mean, out.maximum
         ([10.0, 2.0], 6.0, 10.0)
     """
+    if is_trained_model(f):
+        f = as_interpolant(f, t)
+    elif t is not None:
+        raise ValueError(f"t belongs to a model made by widelimit.train; {f!r} has no time.")
     points = as_array(x, "x", rank=2, layout="(points, features)")
     if is_jax(points):
         gradients = _gradients(f, points)

@@ -3,7 +3,7 @@
 import functools
 import math
 import warnings
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import numpy as np
@@ -32,19 +32,21 @@ class Interpolant:
     r"""$f(x)=\sum_i c_i\,\Theta(x,x_i)$: what the infinitely wide network has learned at the end.
 
     Attributes:
-        net: The network, or None for the Gaussian kernel.
-        kernel: "ntk", "nngp" or "gaussian".
+        net: The network, or None for other kernels.
+        kernel: "ntk", "nngp", "gaussian", or a function of (x1, x2).
         x: The training inputs, shape (n, d).
         weights: The coefficients c, shape (n,).
         condition: The condition number of the Gram matrix that was solved.
     """
 
-    def __init__(self, net: Layer | None, kernel: str, x: Any, weights: Any, condition: float):
+    def __init__(self, net: Layer | None, kernel: Any, x: Any, weights: Any, condition: float):
         self.net, self.kernel, self.x, self.weights = net, kernel, x, weights
         self.condition = condition
 
     def gram(self, x1: Any, x2: Any) -> Any:
         """The kernel matrix between two sets of points."""
+        if callable(self.kernel):
+            return self.kernel(x1, x2)
         if self.net is None:
             return _gaussian(x1, x2)
         return (ntk if self.kernel == "ntk" else nngp)(self.net, x1, x2)
@@ -70,6 +72,11 @@ class Interpolant:
         the kernel is analytic between its kinks at 0 and $\pi$, so no aliasing as in a transform.
         """
         k_max = as_count(k_max, "k_max")
+        if callable(self.kernel):
+            raise TypeError(
+                "Exact Fourier coefficients need a kernel that is known to depend on the angle "
+                "alone: use interpolate(net, x, y)."
+            )
         if self.x.shape[1] != 2 or np.abs(np.hypot(*self.x.T) - 1).max() > 1e-9:
             raise ValueError(
                 "Fourier coefficients need training inputs on the unit circle, points (cos b, sin b); "
@@ -132,6 +139,53 @@ def interpolate(
     gram = blank.gram(x, x if kernel == "gaussian" else None)
     weights, condition = _solve(gram, y, jitter)
     return Interpolant(blank.net, kernel, x, weights, condition)
+
+
+@runtime_checkable
+class _TrainedModel(Protocol):
+    """The infinitely wide network in training, as `widelimit.train` returns it."""
+
+    problem: Any
+    loss: Any
+    start: Any
+
+    def dual_operator(self, t: float | None = None) -> np.ndarray:
+        """What maps the errors of the initial function to the coefficients at time t."""
+        ...
+
+
+def is_trained_model(f: Any) -> bool:
+    """Whether f is what `widelimit.train` returns."""
+    return isinstance(f, _TrainedModel)
+
+
+def as_interpolant(model: Any, t: float | None = None) -> Interpolant:
+    r"""A trained model as the sum $\sum_ic_i\Theta(x,x_i)$ that it is, so that it can be differentiated.
+
+    Args:
+        model: What `widelimit.train` returns, with the squared loss and a zero initial function.
+        t: The training time; None: trained for ever.
+
+    Returns:
+        The model at that time.
+
+    Example:
+        >>> import numpy as np, widelimit as wl
+        >>> x, y = np.eye(3), np.array([1.0, 2.0, 3.0])
+        >>> model = wl.train(wl.mlp(depth=2), x, y)
+        >>> np.allclose(as_interpolant(model, t=5.0).predict(x), model.predict(x, t=5.0))
+        True
+    """
+    if not is_trained_model(model):
+        raise TypeError(f"A model made by widelimit.train was expected, got {model!r}.")
+    if model.loss != "squared" or np.any(model.start) or model.problem.y.shape[1] != 1:
+        raise ValueError(
+            "Only a model with one output, the squared loss and a zero initial function is a sum of "
+            f"kernels with known coefficients; this one has loss={model.loss!r} and "
+            f"{model.problem.y.shape[1]} outputs."
+        )
+    weights = model.dual_operator(t) @ model.problem.y[:, 0]
+    return Interpolant(None, model.problem.kernel, model.problem.x, weights, math.nan)
 
 
 def _check_kernel(net: Any, kernel: str | None) -> str:
