@@ -26,12 +26,14 @@ from .dynamics import Training as Training
 from .dynamics import ensemble as ensemble
 from .dynamics import fit_evidence as fit_evidence
 from .dynamics import gaussian_kernel as gaussian_kernel
+from .dynamics import kernel_ellipse as kernel_ellipse
 from .dynamics import log_marginal_likelihood as log_marginal_likelihood
 from .dynamics import optimise as optimise
 from .dynamics import optimise_many as optimise_many
 from .dynamics import posterior as posterior
 from .dynamics import progress_bar as progress_bar
 from .dynamics import ridge as ridge
+from .dynamics import stability as stability
 from .dynamics import train as train
 from .finite import FiniteNetwork as FiniteNetwork
 from .finite import empirical_ntk as empirical_ntk
@@ -42,10 +44,12 @@ from .finite import taylor as taylor
 from .finite import width_convergence as width_convergence
 from .infinite import Kernels as Kernels
 from .infinite import Profile as Profile
+from .infinite import Trace as Trace
 from .infinite import kernels as kernels
 from .infinite import nngp as nngp
 from .infinite import ntk as ntk
 from .infinite import profile as profile
+from .infinite import trace as trace
 from .layers import Dense as Dense
 from .layers import Identity as Identity
 from .layers import Layer as Layer

@@ -15,10 +15,12 @@ import numpy as np
 
 from widelimit._base.passes import layer_pass
 from widelimit._base.scalars import as_count, as_scalar, check_scalar
-from widelimit.activations import Activation, Cov, How, second_moment, transform
+from widelimit.activations import Activation, second_moment
 from widelimit.describe import check, linear_factor
 from widelimit.infinite import nngp, ntk
 from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+
+from ._maps import mean_square_slope
 
 
 class Near(NamedTuple):
@@ -60,11 +62,9 @@ def _near_dense(layer: Dense, state: Near) -> Near:
 def _near_phi(layer: Phi, state: Near) -> Near:
     act = layer.activation
     with jax.enable_x64(True):
-        q = jnp.full((1,), state.q)
-        out = second_moment(act, q)
-        slope = float(transform(act, Cov.diagonal(q), out, out, How())[2][0])
-    after = float(out[0])
-    gain = slope * after / state.q  # E[phi'^2]
+        q = jnp.full((1,), state.q, jnp.float64)
+        after, gain = float(second_moment(act, q)[0]), float(mean_square_slope(act, q)[0])
+    slope = gain * state.q / after if after else 0.0
     sharp = sum(j**2 * math.exp(-(c**2) / (2 * state.q)) for c, j in jumps(act)) / (2 * math.pi)
     fall = gain * state.fall + sharp * math.sqrt(state.m) * state.ntk
     return Near(after, slope * state.m, gain * state.ntk, fall)
