@@ -148,10 +148,7 @@ class _TrainedModel(Protocol):
     problem: Any
     loss: Any
     start: Any
-
-    def dual_operator(self, t: float | None = None) -> np.ndarray:
-        """What maps the errors of the initial function to the coefficients at time t."""
-        ...
+    matrix: Any
 
 
 def is_trained_model(f: Any) -> bool:
@@ -184,8 +181,21 @@ def as_interpolant(model: Any, t: float | None = None) -> Interpolant:
             f"kernels with known coefficients; this one has loss={model.loss!r} and "
             f"{model.problem.y.shape[1]} outputs."
         )
-    weights = model.dual_operator(t) @ model.problem.y[:, 0]
-    return Interpolant(None, model.problem.kernel, model.problem.x, weights, math.nan)
+    weights, condition = _coefficients(model.matrix, model.problem.y[:, 0], t)
+    return Interpolant(None, model.problem.kernel, model.problem.x, weights, condition)
+
+
+def _coefficients(gram: np.ndarray, y: np.ndarray, t: float | None) -> tuple[np.ndarray, float]:
+    r"""$\Theta^{-1}(I-e^{-\Theta t})y$, finite where $\Theta$ is singular and t is not."""
+    if t is None or math.isinf(t):
+        return _solve(gram, y, 0.0)
+    if not t >= 0:
+        raise ValueError(f"t is a time and must be at least 0, got {t!r}.")
+    values, vectors = linalg.eigh(gram)
+    positive = np.where(values > 0, values, 1.0)
+    shrink = np.where(values > 0, -np.expm1(-positive * t) / positive, t)
+    condition = float(values[-1] / values[0]) if values[0] > 0 else math.inf
+    return vectors @ (shrink * (vectors.T @ y)), condition
 
 
 def _check_kernel(net: Any, kernel: str | None) -> str:
