@@ -12,13 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 
-from widelimit._base.arrays import is_traced
 from widelimit.infinite import nngp, ntk
 from widelimit.layers import Layer
 from widelimit.linalg import cholesky
 
 from ._posterior import check_noise
-from ._problem import Problem, as_kernel, as_problem
+from ._problem import Problem, as_kernel, as_problem, is_abstract
 
 _TILE = 512  # rows of a tile whose derivative is taken: the state of all layers is kept
 _RANGE = 1e4  # how far a fit may move a number from its start
@@ -52,7 +51,7 @@ def log_marginal_likelihood(
     Reference:
         Rasmussen and Williams (2006), eq. 2.30.
     """
-    if is_traced((net, x, y, noise)):
+    if is_abstract((net, x, y, noise)):
         return _traced(net, x, y, noise, kernel)
     problem = as_problem(net, x, y, kernel)
     value, _ = _evidence(problem, check_noise(noise, problem))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from widelimit._base.arrays import as_array, as_inputs, common_dtype, convention, is_jax, is_traced
+from widelimit._base.arrays import as_array, as_inputs, common_dtype, convention, is_jax
 from widelimit._base.names import unknown
 from widelimit.describe import check
 from widelimit.infinite import nngp, ntk
@@ -17,6 +17,19 @@ from widelimit.linalg import TiledGram
 
 Kernel = Callable[..., Any]
 _BY_NAME = {"nngp": nngp, "ntk": ntk}
+
+
+def is_abstract(tree: Any) -> bool:
+    """Whether some value is being traced or differentiated, so that LAPACK cannot have it."""
+
+    def abstract(leaf: Any) -> bool:
+        try:
+            np.asarray(leaf)
+        except TypeError:
+            return True
+        return False
+
+    return any(is_jax(leaf) and abstract(leaf) for leaf in jax.tree.leaves(tree))
 
 
 def gaussian_kernel(x1: Any, x2: Any = None) -> Any:
@@ -91,7 +104,7 @@ def as_kernel(net: Layer | None, kernel: Any) -> Kernel:
             "mlp() or resnet(), or pass a kernel function of (x1, x2)."
         )
     check(net, ntk=kernel == "ntk")
-    if is_traced(net):
+    if is_abstract(net):
         raise TypeError(
             "The network's numbers are being traced. Solvers work on concrete numbers; "
             "log_marginal_likelihood is the function to differentiate."
@@ -138,7 +151,7 @@ class Problem:
 
     def points(self, x: Any, name: str = "x_test") -> np.ndarray:
         """New points, checked against the training points."""
-        if is_traced(x):
+        if is_abstract(x):
             raise TypeError(f"{name} is being traced; the solvers work on concrete arrays.")
         points = np.asarray(as_array(x, name, rank=2, layout="(points, features)"), np.float64)
         if points.shape[1] != self.x.shape[1]:
@@ -169,7 +182,7 @@ class Problem:
 def as_problem(net: Layer | None, x: Any, y: Any, kernel: Any) -> Problem:
     """Check the arguments that training, regression and inference share."""
     function = as_kernel(net, kernel)
-    if is_traced((x, y)):
+    if is_abstract((x, y)):
         raise TypeError(
             "x or y is being traced; the solvers work on concrete arrays. "
             "log_marginal_likelihood is the function to differentiate."

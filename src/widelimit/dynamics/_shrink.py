@@ -6,6 +6,8 @@ $\lambda=0$ and keeps its digits near it.
 
 import numpy as np
 
+_NOTHING = 1e-20  # below this 1 - exp(-z) is z to rounding, and z may be subnormal
+
 
 def flow(values: np.ndarray, t: float) -> np.ndarray:
     r"""Gradient flow: $\phi=(1-e^{-\lambda t})/\lambda$, $t$ at $\lambda=0$, for finite t.
@@ -22,7 +24,7 @@ def flow(values: np.ndarray, t: float) -> np.ndarray:
         array([2.    , 2.    , 0.8647])
     """
     safe = np.where(values > 0, values, 1.0)
-    return np.where(values * t > 0, -np.expm1(-values * t) / safe, t)
+    return np.where(values * t > _NOTHING, -np.expm1(-values * t) / safe, t)
 
 
 def descent(values: np.ndarray, steps: int, lr: float) -> np.ndarray:
@@ -48,7 +50,7 @@ def descent(values: np.ndarray, steps: int, lr: float) -> np.ndarray:
     with np.errstate(over="ignore"):
         steep = 1 - (1 - np.where(slow, 1.0, rate)) ** steps
     learnt = np.where(slow, gentle, steep)
-    return np.where(rate > 0, learnt / safe, float(steps) * lr)
+    return np.where(rate * steps > _NOTHING, learnt / safe, float(steps) * lr)
 
 
 def heavy_ball(values: np.ndarray, steps: int, lr: float, momentum: float) -> np.ndarray:

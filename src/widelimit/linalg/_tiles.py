@@ -19,7 +19,7 @@ class TiledGram:
     Args:
         kernel: A function of (x1, x2) that gives the (n1, n2) matrix; x2=None stands for x1.
         x: Points, shape (n, d).
-        tile: Rows of a tile; the last one may be shorter.
+        tile: The most rows of a tile.
         store: None: tiles are computed each time. A folder: they are computed once and kept there
             in a file without name, which vanishes with this object.
 
@@ -37,8 +37,10 @@ class TiledGram:
             raise ValueError(f"tile is a number of rows, at least 1; got {tile!r}.")
         self.kernel = kernel
         self.x = x
-        self.tile = int(tile)
         self.size = len(x)
+        # Tiles of nearly equal size: the last one lacks a few rows, which are computed with it and
+        # dropped, so that kernels that compile for each shape see one shape only.
+        self.tile = -(-self.size // -(-self.size // int(tile)))
         self._edges = [
             slice(i, min(i + self.tile, self.size)) for i in range(0, self.size, self.tile)
         ]
@@ -86,14 +88,19 @@ class TiledGram:
         picked = self.x[np.asarray(index)]
         out = np.empty((self.size, len(picked)))
         for rows in self._edges:
-            out[rows] = self.kernel(self.x[rows], picked)
+            whole = self._whole(rows)
+            out[whole] = self.kernel(self.x[whole], picked)
         return out
 
     def diagonal(self) -> np.ndarray:
         """The diagonal of K, from small tiles so that little else is computed."""
-        step = min(64, self.tile)
-        parts = [self.x[i : i + step] for i in range(0, self.size, step)]
-        return np.concatenate([np.diagonal(np.asarray(self.kernel(p))) for p in parts])
+        step = min(64, self.size)
+        out = np.empty(self.size)
+        for start in range(0, self.size, step):
+            first = min(start, self.size - step)
+            block = np.asarray(self.kernel(self.x[first : first + step], None))
+            out[first : first + step] = np.diagonal(block)
+        return out
 
     def dense(self) -> np.ndarray:
         """The whole symmetric matrix, Fortran-ordered and writable, for half the work."""
@@ -105,8 +112,15 @@ class TiledGram:
         return out
 
     def _compute(self, rows: slice, columns: slice) -> np.ndarray:
-        x2 = None if rows == columns else self.x[columns]
-        return np.asarray(self.kernel(self.x[rows], x2))
+        whole = self._whole(rows)
+        drop = rows.start - whole.start
+        if rows == columns:
+            return np.asarray(self.kernel(self.x[whole], None))[drop:, drop:]
+        return np.asarray(self.kernel(self.x[whole], self.x[columns]))[drop:]
+
+    def _whole(self, rows: slice) -> slice:
+        """A short last strip, extended backwards to the size of the others."""
+        return slice(max(rows.stop - self.tile, 0), rows.stop)
 
     def _fill(self, folder: str) -> np.ndarray:
         if not os.path.isdir(folder):

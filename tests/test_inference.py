@@ -1,0 +1,283 @@
+"""Posterior, ensembles, ridge regression and evidence against textbook formulas."""
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+import scipy.linalg
+from scipy.stats import multivariate_normal
+
+import widelimit as wl
+
+
+def circle(angles):
+    return np.stack([np.cos(angles), np.sin(angles)], 1)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(5)
+    return rng.standard_normal((6, 3)), rng.standard_normal((6, 2)), rng.standard_normal((4, 3))
+
+
+@pytest.fixture(scope="module")
+def net():
+    return wl.mlp(2, w_std=1.4, b_std=0.3)
+
+
+def matrix(a):
+    return mpmath.matrix(np.atleast_2d(a).tolist())
+
+
+def array(m):
+    return np.array(m.tolist(), dtype=float)
+
+
+# posterior and ensembles
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_golden_posterior_and_ensemble(golden, index):
+    case = golden["dynamics"][index]
+    betas = -np.pi + 2 * np.pi * np.arange(6) / 6
+    x, y = circle(betas), np.cos(betas) / 2 + np.sin(4 * betas)
+    grid = circle(np.array(case["grid"]))
+    net = wl.mlp(5) if case["model"] == "mlp" else wl.resnet(5, alpha=case["alpha"])
+    for row in case["nngp_posterior"]:
+        p = wl.posterior(net, x, y, grid, noise=row["noise_variance"])
+        np.testing.assert_allclose(p.mean, row["mean"], atol=1e-11)
+        np.testing.assert_allclose(p.variance, row["variance_latent"], atol=1e-13)
+        np.testing.assert_allclose(p.observed_variance, row["variance_observed"], atol=1e-13)
+        np.testing.assert_allclose(np.diag(p.covariance), p.variance, atol=1e-13)
+    e = wl.ensemble(net, x, y, grid)
+    np.testing.assert_allclose(e.mean, case["ensemble_t_infinity"]["mean"], atol=1e-11)
+    np.testing.assert_allclose(e.variance, case["ensemble_t_infinity"]["variance"], atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_posterior_is_the_textbook_formula_in_fifty_digits(noise, data, net):
+    x, y, x_test = data
+    p = wl.posterior(net, x, y, x_test, noise=noise)
+    with mpmath.workdps(50):
+        a = matrix(wl.nngp(net, x) + 0.0) + noise * mpmath.eye(6)
+        cross = matrix(wl.nngp(net, x_test, x))
+        gain = cross * a**-1
+        mean = array(gain * matrix(y))
+        covariance = array(matrix(wl.nngp(net, x_test)) - gain * cross.T)
+    np.testing.assert_allclose(p.mean, mean, atol=1e-12)
+    np.testing.assert_allclose(p.covariance, covariance, atol=1e-12)
+    np.testing.assert_allclose(p.std, np.sqrt(np.diag(covariance)), atol=1e-11)
+
+
+@pytest.mark.parametrize("t", [0.0, 0.7, 20.0])
+def test_ensembles_at_any_time_by_matrix_exponentials(t, data, net):
+    x, y, x_test = data
+    theta, cross = wl.ntk(net, x), wl.ntk(net, x_test, x)
+    a = cross @ np.linalg.solve(theta, np.eye(6) - scipy.linalg.expm(-theta * t))
+    k = wl.nngp(net, np.concatenate([x, x_test]))
+    move = np.concatenate([-a, np.eye(4)], axis=1)  # f_t(x) = f_0(x) - A f_0(X) + A y
+    e = wl.ensemble(net, x, y, x_test, t=t)
+    np.testing.assert_allclose(e.mean, a @ y, atol=1e-12)
+    np.testing.assert_allclose(e.covariance, move @ k @ move.T, atol=1e-12)
+    np.testing.assert_allclose(e.variance, np.diag(e.covariance), atol=1e-12)
+
+
+def test_training_the_last_layer_only_is_bayesian(data, net):
+    x, y, x_test = data
+    e = wl.ensemble(net, x, y, x_test, kernel="nngp")
+    p = wl.posterior(net, x, y, x_test)
+    np.testing.assert_allclose(e.mean, p.mean, atol=1e-10)
+    np.testing.assert_allclose(e.covariance, p.covariance, atol=1e-10)
+
+
+@pytest.mark.parametrize("key", [7, "jax"])
+def test_samples_have_the_mean_and_covariance(key, data, net):
+    x, y, x_test = data
+    key = jax.random.key(1) if key == "jax" else key
+    p = wl.posterior(net, x, y, x_test, noise=0.5)
+    draws = p.sample(key, 4000)
+    assert draws.shape == (4000, 4, 2)
+    np.testing.assert_array_equal(draws, p.sample(key, 4000))
+    errors = (draws.mean(0) - p.mean) / np.sqrt(p.variance[:, None] / 4000)
+    assert np.abs(errors).max() < 4.5
+    centred = draws - p.mean
+    empirical = np.einsum("sik,sjk->ij", centred, centred) / 8000
+    scale = np.sqrt((np.outer(p.variance, p.variance) + p.covariance**2) / 8000)
+    assert np.abs((empirical - p.covariance) / scale).max() < 4.5
+
+
+def test_posterior_speaks_jax(data, net):
+    x, y, x_test = map(jnp.asarray, data)
+    p = wl.posterior(net, x, y, x_test, noise=0.1)
+    exact = wl.posterior(net, *data, noise=0.1)
+    for name in ("mean", "variance", "std", "covariance"):
+        assert isinstance(getattr(p, name), jax.Array)
+        np.testing.assert_allclose(getattr(p, name), getattr(exact, name), atol=1e-4)
+
+
+# ridge
+
+
+@pytest.mark.parametrize("kernel", ["ntk", "nngp"])
+def test_ridge_and_its_leave_one_out_errors(kernel, data, net):
+    x, y, x_test = data
+    function = getattr(wl, kernel)
+    model = wl.ridge(net, x, y, 0.2, kernel=kernel)
+    for i in range(6):
+        rest = np.delete(np.arange(6), i)
+        a = function(net, x[rest]) + 0.2 * np.eye(5)
+        f = function(net, x[i : i + 1], x[rest]) @ np.linalg.solve(a, y[rest])
+        np.testing.assert_allclose(model.errors[i], y[i] - f[0], atol=1e-12)
+    p = wl.posterior(net, x, y, x_test, noise=0.2, kernel=kernel)
+    np.testing.assert_allclose(model.predict(x_test), p.mean, atol=1e-12)
+
+
+def test_a_path_of_ridges_is_as_many_single_fits(data, net):
+    x, y, x_test = data
+    ridges = np.logspace(-4, 2, 9)
+    model = wl.ridge(net, x, y, ridges)
+    singles = [wl.ridge(net, x, y, r) for r in ridges]
+    scores = [(s.errors**2).mean() for s in singles]
+    np.testing.assert_allclose(model.path.mean_squares, scores, rtol=1e-10)
+    best = singles[int(np.argmin(scores))]
+    assert model.ridge == best.ridge
+    np.testing.assert_allclose(model.predict(x_test), best.predict(x_test), atol=1e-10)
+    np.testing.assert_allclose(model.errors, best.errors, atol=1e-10)
+
+
+def test_ridge_by_cg_is_ridge_by_cholesky():
+    rng = np.random.default_rng(0)
+    x, y, x_test = rng.standard_normal((200, 3)), rng.standard_normal(200), np.ones((2, 3))
+    dense = wl.ridge(None, x, y, 0.1, kernel="gaussian")
+    iterated = wl.ridge(None, x, y, 0.1, kernel="gaussian", solver="cg", tolerance=1e-11)
+    assert iterated.outcome.converged
+    np.testing.assert_allclose(iterated.predict(x_test), dense.predict(x_test), atol=1e-8)
+    with pytest.raises(ValueError, match="Give one ridge"):
+        wl.ridge(None, x, y, [0.1, 1.0], kernel="gaussian", solver="cg")
+
+
+# evidence
+
+
+def test_evidence_is_the_density_of_a_normal(data, net):
+    x, y, _ = data
+    a = wl.nngp(net, x) + 0.1 * np.eye(6)
+    exact = sum(multivariate_normal.logpdf(c, cov=a) for c in y.T)
+    assert abs(wl.log_marginal_likelihood(net, x, y, 0.1) - exact) < 1e-11
+    value = wl.log_marginal_likelihood(net, jnp.asarray(x), jnp.asarray(y), 0.1)
+    assert isinstance(value, jax.Array)
+    assert abs(float(value) - exact) < 1e-3
+
+
+def test_evidence_has_gradients_in_every_number(data):
+    x, y, _ = data
+    build = lambda w, b, a: (
+        wl.Dense(w_std=w, b_std=b)
+        >> wl.Residual(wl.Dense(w_std=w) >> wl.Phi("relu") >> wl.Dense(), alpha=a)
+        >> wl.Dense(w_std=w)
+    )
+    value = lambda p: wl.log_marginal_likelihood(build(*p[:3]), x, y, p[3])
+    start = np.array([1.2, 0.4, 0.7, 0.1])
+    with jax.enable_x64(True):
+        traced = lambda p: wl.log_marginal_likelihood(
+            build(p[0], p[1], p[2]), jnp.asarray(x), jnp.asarray(y), p[3]
+        )
+        got = np.asarray(jax.grad(traced)(jnp.asarray(start)))
+    steps = 1e-5 * np.eye(4)
+    differences = [(value(start + s) - value(start - s)) / 2e-5 for s in steps]
+    np.testing.assert_allclose(got, differences, rtol=1e-7, atol=1e-7)
+
+
+def sample(n=25):
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-1, 1, (n, 1))
+    return x, np.sin(4 * x[:, 0]) + 0.1 * rng.standard_normal(n)
+
+
+def test_a_fit_stops_where_the_evidence_is_flat():
+    x, y = sample()
+    build = lambda w, b: wl.mlp(1, "erf", w_std=w, b_std=b)
+    start = {"w": 1.0, "b": 0.5}
+    fit = wl.fit_evidence(build, x, y, start=start, noise=0.5)
+    assert fit.converged
+    assert fit.log_likelihood > wl.log_marginal_likelihood(build(1.0, 0.5), x, y, 0.5) + 5
+    assert fit.net == build(**fit.parameters)
+    here = lambda w, n: wl.log_marginal_likelihood(
+        build(w * fit.parameters["w"], fit.parameters["b"]), x, y, n * fit.noise
+    )
+    assert abs(here(1.0, 1.0) - fit.log_likelihood) < 1e-10
+    for w, n in ((1.02, 1.0), (0.98, 1.0), (1.0, 1.05), (1.0, 0.95)):
+        assert here(w, n) < fit.log_likelihood
+    assert 0.003 < fit.noise < 0.03  # 0.1^2 was put in
+
+
+def test_the_gradient_by_tiles_does_not_depend_on_them(monkeypatch):
+    x, y = sample(12)
+    net = wl.Dense(w_std=1.5, b_std=0.3) >> wl.Phi("erf") >> wl.Dense()
+    whole = wl.fit_evidence(net, x, y, kernel="ntk", max_steps=3)
+    monkeypatch.setattr("widelimit.dynamics._evidence._TILE", 5)
+    tiled = wl.fit_evidence(net, x, y, kernel="ntk", max_steps=3)
+    np.testing.assert_allclose(tiled.parameters, whole.parameters, rtol=1e-5)
+    assert len(whole.parameters) == 3
+    assert whole.net != net
+
+
+def test_numbers_that_are_zero_and_a_fixed_noise_stay():
+    x, y = sample(12)
+    fit = wl.fit_evidence(wl.mlp(1), x, y, noise=0.25, fit_noise=False, max_steps=20)
+    assert fit.noise == 0.25
+    assert fit.net.layers[1].b_std == 0
+    assert len(fit.parameters) == 2
+
+
+# bad input
+
+
+@pytest.mark.parametrize("ask", ["posterior", "ridge", "log_marginal_likelihood"])
+def test_contradictions_without_noise_are_refused(ask):
+    x, y = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1.0, 5.0, 2.0]
+    net = wl.mlp(2)
+    questions = {
+        "posterior": lambda noise: wl.posterior(net, x, y, x, noise=noise).mean,
+        "ridge": lambda noise: wl.ridge(net, x, y, noise).predict(x),
+        "log_marginal_likelihood": lambda noise: wl.log_marginal_likelihood(net, x, y, noise),
+    }
+    with pytest.raises(ValueError, match=r"Rows 0 and 2 .* noise > 0"):
+        questions[ask](0.0)
+    assert np.isfinite(questions[ask](0.1)).all()
+    for bad in (-1.0, np.nan):
+        with pytest.raises(ValueError, match="at least 0"):
+            questions[ask](bad)
+
+
+def test_equal_points_without_noise_get_a_reported_jitter():
+    x, y = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1.0, 5.0, 1.0]
+    with pytest.warns(UserWarning, match="singular to rounding"):
+        p = wl.posterior(wl.mlp(2), x, y, x)
+    np.testing.assert_allclose(p.mean, y, atol=1e-2)
+    assert (p.variance >= 0).all()
+    with pytest.warns(UserWarning, match="singular to rounding"):
+        assert wl.ridge(wl.mlp(2), x, y, 0.0).jitter > 0
+
+
+def test_one_point_and_constant_targets():
+    p = wl.posterior(wl.mlp(1), [[2.0]], [3.0], [[2.0], [0.0]])
+    np.testing.assert_allclose(p.mean, [3, 0], atol=1e-12)
+    np.testing.assert_allclose(p.variance, [0, 0], atol=1e-12)
+    model = wl.ridge(wl.mlp(2), circle(np.arange(4.0)), np.ones(4), [1e-3, 1e-1])
+    assert np.isfinite(model.errors).all()
+
+
+def test_fits_that_cannot_succeed_are_refused():
+    x, y = sample(5)
+    with pytest.raises(ValueError, match="All targets are 0"):
+        wl.fit_evidence(wl.mlp(1), x, np.zeros(5))
+    with pytest.raises(ValueError, match="above 0"):
+        wl.fit_evidence(wl.mlp(1), x, y, noise=0.0)
+    with pytest.raises(ValueError, match="not 0"):
+        wl.fit_evidence(lambda b: wl.mlp(1, b_std=b), x, y, start={"b": 0.0})
+    with pytest.raises(TypeError, match="start="):
+        wl.fit_evidence(lambda b: wl.mlp(1, b_std=b), x, y)
+    with pytest.raises(ValueError, match="solver"):
+        wl.ridge(wl.mlp(1), x, y, solver="lu")
