@@ -113,6 +113,36 @@ def test_sphere_grid_of_a_model_by_brute_force():
     assert mu.N == (32, 16)
 
 
+def plain_resnet_ntk(x1, x2, depth, alpha):
+    """The recursion with arccos, layer by layer: independent of the library's evaluation."""
+    k = x1 @ x2.T / x1.shape[1]
+    q, g, psi = 1 / x1.shape[1], alpha**2, k
+    for _ in range(depth):
+        rho = np.clip(k / q, -1, 1)
+        angle = np.arccos(rho)
+        dual = q / (2 * np.pi) * (rho * (np.pi - angle) + np.sqrt(1 - rho**2))
+        dot = (np.pi - angle) / (2 * np.pi)
+        k, psi, q = k + g * dual, psi * (1 + g * dot) + g * (dual + k * dot), q * (1 + g / 2)
+    return k + psi
+
+
+def test_sphere_at_the_published_setting_against_a_plain_computation():
+    """10 x 5 samples with both ends, jitter 1e-10, 256 x 128 grid, L = 15, alpha = 0.1."""
+    b, xi = np.linspace(-np.pi, np.pi, 10), np.linspace(0, np.pi, 5)
+    x, y = smoothness.sphere_points(b, xi), np.outer(target(b), np.sin(xi)).ravel()
+    grid = smoothness.sphere_points(B[::16], np.pi * np.arange(128) / 128)
+    gram = plain_resnet_ntk(x, x, 15, 0.1) + 1e-10 * np.eye(50)
+    values = plain_resnet_ntk(grid, x, 15, 0.1) @ np.linalg.solve(gram, y)
+    power = np.abs(np.fft.fft2(values.reshape(256, 128))) ** 2 / np.sum(values**2) / values.size
+    k1, k2 = np.fft.fftfreq(256, 1 / 256), np.fft.fftfreq(128, 1 / 128)
+    expected = math.sqrt(np.sum(np.outer(k1, k2) ** 4 * power))
+    mu = smoothness.second_derivative(
+        sphere_interpolant(wl.resnet(depth=15, alpha=0.1), (10, 5)), on="sphere"
+    )
+    assert float(mu) == pytest.approx(expected, rel=1e-6)
+    assert mu.N == (256, 128)
+
+
 def test_ordering_on_the_sphere():
     nets = wl.mlp(depth=15), wl.resnet(depth=15, alpha=1), wl.resnet(depth=15, alpha=0.1)
     mu = [
@@ -472,18 +502,18 @@ def test_values_of_different_resolution_are_not_compared():
 def test_plots():
     b = np.array([-2.0, -0.5, 1.0, 2.2])
     fits = {
-        name: smoothness.interpolate(net, b, target(b))
-        for name, net in (("MLP", wl.mlp(depth=3)), ("ResNet", wl.resnet(depth=3, alpha=0.1)))
+        name: smoothness.interpolate("gaussian", b, f(b))
+        for name, f in (("target", target), ("sine", np.sin))
     }
     fig = plot.smoothness(fits, samples=(b, target(b)), points=512)
     labels = [t.get_text() for t in fig.axes[0].get_legend().get_texts()]
-    mu = float(smoothness.second_derivative(fits["MLP"], points=512))
+    mu = float(smoothness.second_derivative(fits["target"], points=512))
     assert any(f"{mu:.4g}" in label for label in labels)
     x = smoothness.circle_points(b)
     assert len(plot.along_lines(fits, x[:3], x[1:], points=512).axes) == 3
     norms = plot.gradient_norms(fits, points=512)
     line = norms.axes[0].lines[0].get_ydata()
     assert line[5] == pytest.approx(
-        smoothness.input_gradient(fits["MLP"], smoothness.circle_points(B[::8])).norms[5]
+        smoothness.input_gradient(fits["target"], smoothness.circle_points(B[::8])).norms[5]
     )
     plot.pyplot().close("all")

@@ -1,10 +1,10 @@
 """How large can the input-output Jacobian of a wide network be, and how large is it?"""
 
+from ._compare import alpha_threshold as alpha_threshold
+from ._compare import ratio as ratio
 from ._jacobian import Factor as Factor
 from ._jacobian import JacobianBound as JacobianBound
-from ._jacobian import alpha_threshold as alpha_threshold
 from ._jacobian import jacobian as jacobian
-from ._jacobian import ratio as ratio
 from ._measured import JacobianNorms as JacobianNorms
 from ._measured import jacobian_norms as jacobian_norms
 from ._random_matrix import SingularValueCheck as SingularValueCheck
