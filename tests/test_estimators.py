@@ -1,10 +1,466 @@
 """The estimators against scikit-learn's own contract, textbook formulas and brute force."""
 
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.linalg
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from widelimit.estimators import NTKClassifier, NTKRegressor
+import widelimit as wl
+from widelimit.estimators import NetworkKernel, NTKClassifier, NTKRegressor
+from widelimit.estimators._gram import NetworkGram
+
+RAW = {"standardize": False, "ridge": 0.1}
 
 
-@parametrize_with_checks([NTKRegressor(), NTKClassifier()])
-def test_scikit_learn_contract(estimator, check):
+def table(seed, n=30, d=3, outputs=None):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, d))
+    y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2]
+    return x, y if outputs is None else np.stack([y, -2 * y + x[:, 0] ** 2], axis=1)[:, :outputs]
+
+
+@parametrize_with_checks(
+    [
+        NTKRegressor(),
+        NTKClassifier(),
+        NTKRegressor(ridge=1e-2, solver="cg", kernel="nngp"),
+        NTKClassifier(ridge="evidence", class_weight="balanced"),
+    ]
+)
+def test_scikit_learn_contract(estimator, check, monkeypatch):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # else the check of array types is left out
     check(estimator)
+
+
+# The kernel: rows and features are filled up, biases become features; nothing may change.
+
+NETWORKS = {
+    "bias in the first layer": (
+        wl.Dense(w_std=1.4, b_std=0.7) >> wl.Phi("relu") >> wl.Dense(),
+        "ntk",
+    ),
+    "biases everywhere": (wl.mlp(2, "relu", w_std=1.5, b_std=0.3), "nngp"),
+    "erf": (wl.mlp(2, "erf", w_std=1.5, b_std=0.3), "ntk"),
+    "resnet": (wl.resnet(3, alpha=0.5), "nngp"),
+}
+
+
+@pytest.mark.parametrize(("net", "kernel"), NETWORKS.values(), ids=NETWORKS.keys())
+def test_filled_tiles_are_the_kernel(net, kernel, seed):
+    rng = np.random.default_rng(seed)
+    x, x2 = rng.standard_normal((150, 3)), rng.standard_normal((9, 3))
+    gram, direct = NetworkGram(net, kernel), getattr(wl, kernel)
+    np.testing.assert_allclose(gram(x), direct(net, x), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(gram(x2, x), direct(net, x2, x), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(gram.diagonal(x), np.diagonal(direct(net, x)), rtol=1e-13)
+
+
+# Regression
+
+
+def test_mean_and_std_are_those_of_the_posterior(seed):
+    x, y = table(seed)
+    x_test = np.random.default_rng(1).standard_normal((5, 3))
+    model = NTKRegressor(depth=2, **RAW).fit(x, y)
+    scale, mean = y.std(), y.mean()
+    known = wl.posterior(model.network_, x, (y - mean) / scale, x_test, noise=0.1, kernel="ntk")
+    got, std, cov = model.predict(x_test, return_std=True, return_cov=True)
+    np.testing.assert_allclose(got, mean + scale * known.mean, rtol=1e-10)
+    np.testing.assert_allclose(std, np.sqrt(model.amplitude_ * known.variance), rtol=1e-9)
+    np.testing.assert_allclose(cov, model.amplitude_ * known.covariance, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(model.predict(x_test), got, rtol=1e-14)
+
+
+def test_amplitude_maximises_the_likelihood(seed):
+    x, y = table(seed)
+    model = NTKRegressor(**RAW).fit(x, y)
+    matrix = wl.ntk(model.network_, x) + 0.1 * np.eye(len(x))
+    z = y - y.mean()
+    likelihood = lambda s: -(z @ np.linalg.solve(matrix, z)) / s - len(z) * np.log(s)
+    best = likelihood(model.amplitude_)
+    assert best > likelihood(1.001 * model.amplitude_)
+    assert best > likelihood(0.999 * model.amplitude_)
+    assert model.noise_variance_ == pytest.approx(0.1 * model.amplitude_)
+
+
+def test_a_draw_from_the_prior_is_recognised(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, (400, 2))
+    net = NTKRegressor().fit(x[:9], x[:9, 0]).network_
+    matrix = 4.0 * (wl.nngp(net, x) + 0.01 * np.eye(400))
+    y = np.linalg.cholesky(matrix) @ rng.standard_normal(400)
+    model = NTKRegressor(ridge="evidence", kernel="nngp", standardize=False).fit(x[:300], y[:300])
+    assert 2 < model.amplitude_ < 8  # 4 was put in
+    assert 0.03 < model.noise_variance_ < 0.055  # 0.04
+    mean, std = model.predict(x[300:], return_std=True)
+    inside = np.abs(y[300:] - mean) < 1.96 * np.sqrt(std**2 + model.noise_variance_)
+    assert 0.88 <= inside.mean() <= 1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_leave_one_out_is_brute_force(weighted, seed):
+    x, y = table(seed, n=12, outputs=2)
+    w = np.random.default_rng(seed).uniform(0.5, 2, 12) if weighted else np.ones(12)
+    model = NTKRegressor(**RAW).fit(x, y, sample_weight=w)
+    matrix = wl.ntk(model.network_, x)
+    mean = np.average(y, axis=0, weights=w)
+    for i in range(12):
+        k = np.arange(12) != i
+        inner = matrix[np.ix_(k, k)] + np.diag(0.1 / w[k])
+        without = mean + matrix[i, k] @ np.linalg.solve(inner, y[k] - mean)
+        np.testing.assert_allclose(model.leave_one_out(x, y)[i], y[i] - without, rtol=1e-8)
+
+
+def test_loo_takes_the_best_of_its_ridges(seed):
+    x, y = table(seed, n=40)
+    y = y + np.random.default_rng(seed).standard_normal(40)
+    model = NTKRegressor(ridge="loo").fit(x, y)
+    error = lambda r: np.square(NTKRegressor(ridge=r).fit(x, y).leave_one_out(x, y)).mean()
+    own = np.square(model.leave_one_out(x, y)).mean()
+    assert own == pytest.approx(error(model.ridge_), rel=1e-8)
+    assert own < error(3 * model.ridge_)
+    assert own < error(model.ridge_ / 3)
+
+
+def test_evidence_is_maximal(seed):
+    x, y = table(seed, n=40)
+    y = y + 0.3 * np.random.default_rng(seed).standard_normal(40)
+    model = NTKRegressor(ridge="evidence", standardize=False).fit(x, y)
+    z = (y - y.mean()) / y.std()
+
+    def likelihood(ridge):
+        matrix = wl.ntk(model.network_, x) + ridge * np.eye(40)
+        amplitude = z @ np.linalg.solve(matrix, z) / 40
+        return -np.linalg.slogdet(amplitude * matrix)[1]
+
+    assert likelihood(model.ridge_) > likelihood(1.05 * model.ridge_)
+    assert likelihood(model.ridge_) > likelihood(model.ridge_ / 1.05)
+
+
+@pytest.mark.parametrize("ridge", ["loo", "evidence", 0.05])
+def test_a_weight_of_two_is_the_row_twice(ridge, seed):
+    x, y = table(seed, n=20)
+    weights = np.random.default_rng(seed).integers(0, 4, 20)
+    a = NTKRegressor(ridge=ridge).fit(x, y, sample_weight=weights)
+    b = NTKRegressor(ridge=ridge).fit(np.repeat(x, weights, 0), np.repeat(y, weights))
+    assert a.ridge_ == pytest.approx(b.ridge_, rel=1e-6)
+    for one, other in zip(
+        a.predict(x, return_std=True), b.predict(x, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+
+
+def test_repeated_rows_share_their_noise(seed):
+    """Merged rows against the textbook formula on all rows: amplitude, mean and variance."""
+    x, y = table(seed, n=10)
+    x = np.concatenate([x, x[:4]])
+    y = np.concatenate([y, y[:4] + 1])
+    model = NTKRegressor(**RAW).fit(x, y)
+    matrix = wl.ntk(model.network_, x) + 0.1 * np.eye(14)
+    z = y - y.mean()
+    assert model.amplitude_ == pytest.approx(z @ np.linalg.solve(matrix, z) / 14, rel=1e-9)
+    cross = wl.ntk(model.network_, x[:3] + 0.1, x)
+    prior = np.diagonal(wl.ntk(model.network_, x[:3] + 0.1))
+    variance = prior - np.einsum("ij,ji->i", cross, np.linalg.solve(matrix, cross.T))
+    mean, std = model.predict(x[:3] + 0.1, return_std=True)
+    np.testing.assert_allclose(mean, y.mean() + cross @ np.linalg.solve(matrix, z), rtol=1e-9)
+    np.testing.assert_allclose(std, np.sqrt(model.amplitude_ * variance), rtol=1e-8)
+
+
+def test_time_is_gradient_flow(seed):
+    x, y = table(seed)
+    x_test = x[:4] + 0.3
+    model = NTKRegressor(ridge=0.0, standardize=False, time=0.7).fit(x, y)
+    z = (y - y.mean()) / y.std()
+    flow = wl.train(model.network_, x, z).predict(x_test, t=0.7)
+    np.testing.assert_allclose(model.predict(x_test), y.mean() + y.std() * flow, rtol=1e-9)
+
+
+def test_time_with_a_ridge_is_flow_with_weight_decay(seed):
+    x, y = table(seed, n=8)
+    model = NTKRegressor(ridge=0.3, standardize=False, time=0.5).fit(x, y)
+    matrix, z = wl.ntk(model.network_, x), (y - y.mean()) / y.std()
+    # d alpha/dt = z - (K + r) alpha, as one linear system
+    system = np.zeros((9, 9))
+    system[:8, :8], system[:8, 8] = -(matrix + 0.3 * np.eye(8)), z
+    alpha = scipy.linalg.expm(0.5 * system)[:8, 8]
+    np.testing.assert_allclose(model.dual_coef_[:, 0], alpha, rtol=1e-9)
+
+
+def test_conjugate_gradients_agree_with_cholesky(seed):
+    x, y = table(seed, n=60, outputs=2)
+    weights = np.random.default_rng(seed).uniform(0.5, 2, 60)
+    dense = NTKRegressor(ridge=0.05).fit(x, y, weights)
+    cg = NTKRegressor(ridge=0.05, solver="cg").fit(x, y, weights)
+    for one, other in zip(
+        cg.predict(x[:7] + 1, return_std=True, return_cov=True),
+        dense.predict(x[:7] + 1, return_std=True, return_cov=True),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+    assert NTKRegressor(solver="cg").fit(x, y).ridge_ == NTKRegressor().fit(x, y).ridge_
+
+
+def test_outputs_are_fitted_side_by_side(seed):
+    x, y = table(seed, outputs=2)
+    both = NTKRegressor(ridge=0.1).fit(x, y)
+    mean, std, cov = both.predict(x[:5], return_std=True, return_cov=True)
+    assert mean.shape == std.shape == (5, 2)
+    assert cov.shape == (5, 5, 2)
+    for j in range(2):
+        one = NTKRegressor(ridge=0.1).fit(x, y[:, j]).predict(x[:5], return_std=True)
+        np.testing.assert_allclose(mean[:, j], one[0], rtol=1e-10)
+        np.testing.assert_allclose(std[:, j], one[1], rtol=1e-8)
+        np.testing.assert_allclose(np.diagonal(cov[..., j]), std[:, j] ** 2, rtol=1e-12)
+
+
+def test_sphere_forgets_lengths(seed):
+    x, y = table(seed)
+    model = NTKRegressor(normalize=True, standardize=False).fit(x, y)
+    np.testing.assert_allclose(model.predict(3 * x), model.predict(x), rtol=1e-9)
+
+
+# scikit-learn's ecosystem
+
+
+def test_pandas_pipelines_grids_and_copies(seed):
+    x, y = table(seed)
+    frame = pd.DataFrame(x, columns=["a", "b", "c"])
+    model = NTKRegressor().fit(frame, pd.Series(y))
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[["b", "a", "c"]])
+    copy = pickle.loads(pickle.dumps(model))
+    for one, other in zip(
+        copy.predict(frame, return_std=True), model.predict(frame, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+    grid = GridSearchCV(
+        make_pipeline(StandardScaler(), NTKRegressor(ridge=0.1)),
+        {"ntkregressor__depth": [1, 2], "ntkregressor__kernel": ["ntk", "nngp"]},
+        cv=3,
+    ).fit(x, y)
+    assert np.isfinite(grid.cv_results_["mean_test_score"]).all()
+
+
+def test_a_network_or_its_text_can_be_given(seed):
+    x, y = table(seed)
+    net = wl.resnet(2, alpha=0.5)
+    given = NTKRegressor(net, ridge=0.1).fit(x, y)
+    assert given.network_ == net
+    assert clone(given).get_params()["network"] == net
+    text = NTKRegressor(wl.to_text(net), ridge=0.1).fit(x, y)
+    np.testing.assert_allclose(text.predict(x), given.predict(x), rtol=1e-12)
+    built = NTKRegressor(architecture="resnet", depth=2, alpha=0.5, b_std=0.0, w_std=1.0, ridge=0.1)
+    np.testing.assert_allclose(built.fit(x, y).predict(x), given.predict(x), rtol=1e-12)
+
+
+# Classification
+
+
+def test_classes_by_name_and_probabilities(seed):
+    x, y = load_wine(return_X_y=True)
+    names = np.array(["first", "second", "third"], dtype=object)[y]
+    model = NTKClassifier().fit(x[::2], names[::2])
+    assert model.score(x[1::2], names[1::2]) > 0.95
+    chance = model.predict_proba(x[1::2])
+    np.testing.assert_allclose(chance.sum(1), 1, rtol=1e-12)
+    assert (model.classes_[chance.argmax(1)] == model.predict(x[1::2])).all()
+    right = chance[np.arange(len(chance)), y[1::2]]
+    assert -np.log(right).mean() < 0.2  # a coin would have log 3
+
+
+def test_probabilities_are_calibrated(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-3, 3, (600, 1))
+    truth = 1 / (1 + np.exp(-2 * x[:, 0]))
+    y = rng.uniform(size=600) < truth
+    model = NTKClassifier().fit(x[:400], y[:400])
+    assert np.abs(model.predict_proba(x[400:])[:, 1] - truth[400:]).mean() < 0.1
+
+
+def test_two_classes_are_one_of_many(seed):
+    """One output of ±1 gives what two outputs would: their codes are opposite."""
+    x, y = table(seed)
+    label = y > 0.3
+    score = NTKClassifier(ridge=0.1).fit(x, label).decision_function(x + 0.5)
+    regression = NTKRegressor(ridge=0.1).fit(x, 2.0 * label - 1).predict(x + 0.5)
+    np.testing.assert_allclose(score, regression, rtol=1e-9)
+
+
+def test_class_weights_multiply_sample_weights(seed):
+    x, y = table(seed)
+    label = (y > 0.3).astype(int)
+    by_class = NTKClassifier(ridge=0.1, class_weight={0: 3.0, 1: 0.5}).fit(x, label)
+    by_row = NTKClassifier(ridge=0.1).fit(x, label, np.where(label, 0.5, 3.0))
+    np.testing.assert_allclose(by_class.decision_function(x), by_row.decision_function(x))
+
+
+# The kernel object
+
+
+@pytest.mark.parametrize(
+    ("options", "free"),
+    [
+        ({"architecture": "resnet", "depth": 2, "alpha": 0.4}, ["alpha", "b_std", "w_std"]),
+        ({"kernel": "nngp"}, ["b_std", "w_std"]),
+    ],
+)
+def test_kernel_gradient_is_the_difference_quotient(options, free, seed):
+    x, _ = table(seed, n=6)
+    k = NetworkKernel(**options)
+    assert [h.name for h in k.hyperparameters if not h.fixed] == free
+    _, slopes = k(x, eval_gradient=True)
+    for i in range(len(free)):
+        step = 1e-5 * np.eye(len(free))[i]
+        up, down = (k.clone_with_theta(k.theta + s)(x) for s in (step, -step))
+        np.testing.assert_allclose(slopes[..., i], (up - down) / 2e-5, rtol=1e-7, atol=1e-8)
+
+
+def test_kernel_in_a_gaussian_process(seed):
+    x, y = table(seed)
+    prior = ConstantKernel(1.0) * NetworkKernel(depth=2) + WhiteKernel(0.1)
+    start = GaussianProcessRegressor(prior, optimizer=None).fit(x, y)
+    kernel = NetworkKernel(depth=2, w_std_bounds="fixed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a number may end at its bound
+        best = GaussianProcessRegressor(ConstantKernel(1.0) * kernel + WhiteKernel(0.1)).fit(x, y)
+    assert best.log_marginal_likelihood_value_ > start.log_marginal_likelihood_value_
+    theta = best.kernel_.theta
+    _, slopes = best.log_marginal_likelihood(theta, eval_gradient=True)
+    inside = (theta > best.kernel_.bounds[:, 0] + 1e-3) & (theta < best.kernel_.bounds[:, 1] - 1e-3)
+    assert np.abs(slopes[inside]).max() < 0.1
+    np.testing.assert_allclose(kernel.diag(x), np.diagonal(kernel(x)), rtol=1e-13)
+
+
+def test_kernel_in_kernel_ridge_and_svc(seed):
+    x, y = table(seed)
+    kernel = NetworkKernel(b_std=0.5)
+    ridge = KernelRidge(kernel=kernel, alpha=0.1).fit(x, y).predict(x)
+    known = wl.ridge(kernel._gram().network, x, y, 0.1).predict(x)
+    np.testing.assert_allclose(ridge, known, rtol=1e-9)
+    xw, yw = load_wine(return_X_y=True)
+    svc = make_pipeline(StandardScaler(), SVC(kernel=NetworkKernel()))
+    assert cross_val_score(svc, xw, yw, cv=3).mean() > 0.95
+    assert clone(kernel) == kernel
+    assert "Dense" in repr(kernel)
+
+
+def test_kernel_of_a_given_network_is_fixed(seed):
+    x, _ = table(seed, n=4)
+    k = NetworkKernel(wl.mlp(2))
+    assert k.theta.size == 0
+    assert k(x, eval_gradient=True)[1].shape == (4, 4, 0)
+    with pytest.raises(ValueError, match="leave Y out"):
+        k(x, x, eval_gradient=True)
+
+
+# Bad input
+
+
+def test_contradictions_without_a_ridge_are_said():
+    x, y = [[0.0], [0.0], [1.0]], [0.0, 2.0, 3.0]
+    with pytest.warns(UserWarning, match="their mean is fitted"):
+        model = NTKRegressor(ridge=0.0).fit(x, y)
+    np.testing.assert_allclose(model.predict([[0.0], [1.0]]), [1.0, 3.0])
+    assert np.isfinite(NTKRegressor().fit(x, y).predict(x, return_std=True)).all()
+
+
+@pytest.mark.parametrize("ridge", ["loo", "evidence", 0.1])
+def test_constant_targets_are_said(ridge, seed):
+    x, _ = table(seed)
+    with pytest.warns(UserWarning, match="All targets are equal"):
+        model = NTKRegressor(ridge=ridge).fit(x, np.full(30, 7.0))
+    mean, std = model.predict(x, return_std=True)
+    np.testing.assert_allclose(mean, 7)
+    assert (std == 0).all()
+
+
+def test_one_point():
+    with pytest.raises(ValueError, match="only one sample"):
+        NTKRegressor().fit([[1.0]], [2.0])
+    with pytest.raises(ValueError, match="only one sample"):
+        NTKRegressor().fit([[1.0], [1.0]], [2.0, 3.0])
+    model = NTKRegressor(ridge=0.1).fit([[1.0]], [2.0])
+    mean, std = model.predict([[1.0], [5.0]], return_std=True)
+    np.testing.assert_allclose(mean, 2)
+    assert np.isfinite(std).all()
+
+
+def test_one_class():
+    with pytest.raises(ValueError, match="at least two classes"):
+        NTKClassifier().fit([[1.0], [2.0]], ["a", "a"])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"ridge": -1.0}, ValueError, "at least 0"),
+        ({"ridge": "gcv"}, ValueError, "'loo' or 'evidence'"),
+        ({"ridge": float("nan")}, ValueError, "finite"),
+        ({"kernel": "rbf"}, ValueError, "'ntk' or 'nngp'"),
+        ({"architecture": "cnn"}, ValueError, "'mlp' or 'resnet'"),
+        ({"network": 3}, TypeError, "its text or None"),
+        ({"network": "Dense() >> Nothing()"}, ValueError, "Nothing"),
+        ({"depth": 2.5}, TypeError, "integer"),
+        ({"activation": "rleu"}, ValueError, "relu"),
+        ({"solver": "lu"}, ValueError, "'cholesky' or 'cg'"),
+        ({"time": -1.0}, ValueError, "at least 0"),
+        ({"time": 1.0, "ridge": "evidence"}, ValueError, "posterior"),
+        ({"time": 1.0, "solver": "cg"}, ValueError, "eigendecomposition"),
+        ({"activation": "sign"}, ValueError, "tangent kernel"),
+    ],
+)
+def test_bad_options_are_refused(options, error, words, seed):
+    x, y = table(seed)
+    with pytest.raises(error, match=words):
+        NTKRegressor(**options).fit(x, y)
+    with pytest.raises(error, match=words):
+        NTKClassifier(**options).fit(x, y > 0)
+
+
+def test_bad_data_is_refused(seed):
+    x, y = table(seed)
+    with pytest.raises(ValueError, match="NaN"):
+        NTKRegressor().fit(np.where(x > 1, np.nan, x), y)
+    with pytest.raises(ValueError, match="inconsistent"):
+        NTKRegressor().fit(x, y[:-1])
+    with pytest.raises(TypeError, match="dense data is required"):
+        NTKRegressor().fit(scipy.sparse.csr_array(x), y)
+    with pytest.raises(ValueError, match="overflow"):
+        NTKRegressor().fit(x * 1e200, y)
+    with pytest.raises(ValueError, match="overflow"):
+        NTKRegressor().fit(x, y).predict(x * 1e200)
+    with pytest.raises(ValueError, match="at least 0"):
+        NTKRegressor().fit(x, y, -np.ones(30))
+    with pytest.raises(ValueError, match="one for each row"):
+        NTKRegressor().fit(x, y, np.ones(29))
+    model = NTKRegressor(ridge=0.1, time=1.0).fit(x, y)
+    with pytest.raises(ValueError, match="finite time"):
+        model.predict(x, return_std=True)
+    with pytest.raises(ValueError, match="30 rows"):
+        model.leave_one_out(x[:5], y[:5])
+    with pytest.raises(ValueError, match="factorisation"):
+        NTKRegressor(ridge=0.1, solver="cg").fit(x, y).leave_one_out(x, y)
+
+
+def test_a_singular_matrix_is_said():
+    """Without a bias a ReLU network cannot tell points on one ray apart."""
+    x = np.arange(1.0, 6)[:, None]
+    with pytest.warns(UserWarning, match="singular to rounding"):
+        model = NTKRegressor(ridge=0.0, b_std=0.0, standardize=False).fit(x, [1.0, 5, 2, 7, 3])
+    assert np.isfinite(model.predict(x)).all()

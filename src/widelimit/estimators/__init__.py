@@ -8,4 +8,7 @@ except ImportError as error:
     ) from error
 
 from ._classifier import NTKClassifier as NTKClassifier
+from ._persist import load as load
+from ._persist import save as save
 from ._regressor import NTKRegressor as NTKRegressor
+from ._sklearn_kernel import NetworkKernel as NetworkKernel

@@ -117,8 +117,7 @@ class NTKClassifier(ClassifierMixin, BaseEstimator):
                 "Only one class has rows with a positive weight: "
                 f"{self.classes_[present].tolist()[0]!r}. A classifier needs at least two classes."
             )
-        if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, y)
+        weights = weights * self._class_weights(y, labels, weights)
         targets = _codes(labels, len(self.classes_))
         self.network_ = build_network(
             self.network,
@@ -178,6 +177,14 @@ class NTKClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return self._mean + self._fit.mean(self._scaling(X))
+
+    def _class_weights(self, y: Any, labels: np.ndarray, weights: np.ndarray) -> Any:
+        if self.class_weight is None:
+            return 1.0
+        if self.class_weight != "balanced":
+            return compute_sample_weight(self.class_weight, y)
+        sums = np.bincount(labels, weights)  # weights count rows, so classes are counted by them
+        return (weights.sum() / (sums > 0).sum() / np.where(sums > 0, sums, 1))[labels]
 
     def _publish(self) -> None:
         self.ridge_ = self._fit.ridge

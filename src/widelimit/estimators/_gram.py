@@ -44,7 +44,7 @@ class NetworkGram:
     def __call__(self, x1: np.ndarray, x2: np.ndarray | None = None) -> np.ndarray:
         """The kernel matrix, shape (n1, n2), by tiles of the largest compiled size."""
         n1, n2 = len(x1), len(x1 if x2 is None else x2)
-        tile = _tile(max(n1, n2))
+        tile = tile_rows(max(n1, n2))
         if max(n1, n2) <= tile:
             return self._block(x1, x2)
         if x2 is None:
@@ -61,12 +61,12 @@ class NetworkGram:
 
     def tiled(self, x: np.ndarray) -> TiledGram:
         """The matrix of the points as an operator."""
-        return TiledGram(self._block, x, tile=_tile(len(x)))
+        return TiledGram(self._block, x, tile=tile_rows(len(x)))
 
     def _block(self, x1: np.ndarray, x2: np.ndarray | None = None) -> np.ndarray:
         net, bias = _without_first_bias(self.network)
-        first = _fill_up(x1, bias)
-        second = None if x2 is None else _fill_up(x2, bias)
+        first = fill_up(x1, bias)
+        second = None if x2 is None else fill_up(x2, bias)
         matrix = _KERNELS[self.name](net, first, second)
         return matrix[: len(x1), : len(x1 if x2 is None else x2)]
 
@@ -82,11 +82,12 @@ def _without_first_bias(net: Layer) -> tuple[Layer, float]:
     return Serial(bare, *layers[1:]), float(first.b_std) / float(first.w_std)
 
 
-def _tile(n: int) -> int:
+def tile_rows(n: int) -> int:
+    """Rows of a tile for a table of n rows."""
     return 128 if n <= 512 else 512 if n <= 4096 else 2048
 
 
-def _fill_up(x: np.ndarray, bias: float) -> np.ndarray:
+def fill_up(x: np.ndarray, bias: float = 0.0) -> np.ndarray:
     """Points with the bias as a feature, zeros after it, and more rows below."""
     n, d = x.shape
     used = d + (bias > 0)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from widelimit._base.scalars import Scalar
 from widelimit.describe import from_text
 from widelimit.layers import Dense, Layer, Phi, Repeat, Residual
 
@@ -10,9 +11,9 @@ def build_network(
     network: Any,
     depth: int,
     activation: Any,
-    alpha: float,
-    w_std: float,
-    b_std: float,
+    alpha: Scalar,
+    w_std: Scalar,
+    b_std: Scalar,
     architecture: str,
 ) -> Layer:
     """A network as given, or one with a bias in its first layer only.
@@ -53,7 +54,7 @@ def build_network(
     )
 
 
-def _mlp(depth: int, activation: Any, w_std: float, b_std: float) -> Layer:
+def _mlp(depth: int, activation: Any, w_std: Scalar, b_std: Scalar) -> Layer:
     first, dense = Dense(w_std=w_std, b_std=b_std), Dense(w_std=w_std)
     rest = Repeat(dense >> Phi(activation), depth - 1 if depth != 0 else 0)  # checks depth itself
     if depth == 0:

@@ -1,0 +1,127 @@
+"""What a fitted estimator consists of: options and numbers as JSON, the rest as arrays."""
+
+from typing import Any
+
+import numpy as np
+
+from widelimit.activations import Activation
+from widelimit.activations import get as get_activation
+from widelimit.describe import from_json, to_json
+from widelimit.layers import Layer
+from widelimit.linalg import Solution
+
+from ._data import Data
+from ._fit import Fit
+from ._gram import NetworkGram
+from ._regressor import NTKRegressor
+from ._scaling import Scaling
+
+
+def to_state(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays of a fitted estimator."""
+    fit: Fit = model._fit
+    outcome = fit.outcome
+    header = {
+        "network": to_json(model.network_),
+        "params": {k: _encode(k, v) for k, v in model.get_params(deep=False).items()},
+        "kernel": fit.gram.name,
+        "ridge": fit.ridge,
+        "time": fit.time,
+        "sphere": bool(model._scaling.sphere),
+        "cg": outcome and [outcome.converged, outcome.steps, outcome.residual],
+    }
+    arrays = {
+        "points": fit.data.points,
+        "targets": fit.data.targets,
+        "weights": fit.data.weights,
+        "spread": fit.data.spread,
+        "group": fit.data.group,
+        "dual": fit.dual,
+        "amplitude": fit.amplitude,
+        "x_mean": model._scaling.mean,
+        "x_scale": model._scaling.scale,
+        "y_mean": model._mean,
+    }
+    if "feature_names_in_" in vars(model):
+        header["features"] = list(map(str, model.feature_names_in_))
+    if isinstance(model, NTKRegressor):
+        header["flat"] = model._flat
+        arrays["y_scale"] = model._scale
+    else:
+        header["sharpness"] = model._sharpness
+        header["object_classes"] = model.classes_.dtype == object
+        arrays["classes"] = _plain_classes(model.classes_)
+    return header, arrays
+
+
+def from_state(cls: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """The fitted estimator again; only what takes n^2 numbers is left to be computed on demand."""
+    model = cls(**{k: _decode(v) for k, v in header["params"].items()})
+    model.network_ = from_json(header["network"])
+    model._scaling = Scaling(arrays["x_mean"], arrays["x_scale"], header["sphere"])
+    model._mean = arrays["y_mean"]
+    model.n_features_in_ = int(arrays["points"].shape[1])
+    if "features" in header:
+        model.feature_names_in_ = np.array(header["features"], dtype=object)
+    outcome = header["cg"] and Solution(arrays["dual"], *header["cg"])
+    parts = (arrays[name] for name in ("points", "targets", "weights", "spread", "group"))
+    model._fit = Fit(
+        NetworkGram(model.network_, header["kernel"]),
+        Data(*parts),
+        header["ridge"],
+        header["time"],
+        arrays["dual"],
+        arrays["amplitude"],
+        outcome,
+    )
+    if cls is NTKRegressor:
+        model._flat = header["flat"]
+        model._scale = arrays["y_scale"]
+    else:
+        model._sharpness = header["sharpness"]
+        classes = arrays["classes"]
+        model.classes_ = classes.astype(object) if header["object_classes"] else classes
+    model._publish()
+    return model
+
+
+def _plain_classes(classes: np.ndarray) -> np.ndarray:
+    if classes.dtype != object:
+        return classes
+    if not all(isinstance(c, str) for c in classes):
+        raise ValueError(
+            f"The class labels {classes.tolist()} are neither numbers nor text; only such can be "
+            "written without pickle. Encode them first."
+        )
+    return classes.astype(str)
+
+
+def _encode(name: str, value: Any) -> Any:
+    """An option as JSON."""
+    if isinstance(value, Layer):
+        return {"network": to_json(value)}
+    if name == "activation" and not isinstance(value, str):
+        activation = get_activation(value)
+        if not activation.registered:
+            raise ValueError(
+                f"The activation {activation.name!r} is not registered, so its name would not find "
+                "it again. Register it with widelimit.activations.register first."
+            )
+        return {"activation": activation.name} if isinstance(value, Activation) else activation.name
+    if isinstance(value, dict):
+        return {"weights": [[_encode("", k), _encode("", v)] for k, v in value.items()]}
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError(f"The option {name}={value!r} can not be written as JSON.")
+
+
+def _decode(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "network" in value:
+        return from_json(value["network"])
+    if "activation" in value:
+        return get_activation(value["activation"])
+    return dict(value["weights"])
