@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import log_softmax, softmax
 
 import widelimit as wl
+from widelimit import plot as wl_plot
 from widelimit.dynamics._shrink import descent, flow, heavy_ball
 
 
@@ -302,6 +303,22 @@ def test_jax_in_jax_out_and_float32_stays(data, net):
     assert exact.dtype == np.float64
     with pytest.raises(TypeError, match="traced"):
         jax.jit(lambda x: wl.train(net, x, y).predict(x))(jnp.asarray(x))
+
+
+def test_figures_show_the_numbers(data, net):
+    x, y, x_test = data
+    pyplot = wl_plot.pyplot()
+    model = wl.train(net, x, y[:, 0])
+    fig = wl_plot.training(model, np.arange(4.0), x_test, [0.5, 2.0], points=np.zeros(7))
+    left, right = fig.axes
+    np.testing.assert_array_equal(left.lines[1].get_ydata(), model.predict(x_test, 2.0))
+    assert len(right.lines) == 7 + 1
+    p = wl.posterior(net, x, y[:, 0], x_test, noise=0.1)
+    fig_band = wl_plot.band(np.arange(4.0), p, np.zeros(7), y[:, 0], samples=3)
+    assert len(fig_band.axes[0].lines) == 1 + 3 + 1
+    np.testing.assert_array_equal(fig_band.axes[0].lines[0].get_ydata(), p.mean)
+    pyplot.close(fig)
+    pyplot.close(fig_band)
 
 
 # what cannot be fitted

@@ -3,6 +3,8 @@
 from ._bounds import alpha_threshold as alpha_threshold
 from ._bounds import jacobian_bounds as jacobian_bounds
 from ._bounds import singular_values as singular_values
+from ._dynamics import band as band
+from ._dynamics import training as training
 from ._finite import kernel_on_the_circle as kernel_on_the_circle
 from ._finite import ntk_ellipse as ntk_ellipse
 from ._finite import stability as stability
