@@ -107,27 +107,34 @@ def test_every_pass_sees_every_point_once():
 
 @pytest.mark.parametrize("activation", ["relu", "erf"])
 def test_wide_networks_follow_the_linear_dynamics(activation):
-    """The error against the closed form with the network's own f0 and kernel falls with n."""
-    x, y = circle(5)
-    net = wl.resnet(depth=2, alpha=0.7, activation=activation)
-    widths, steps, errors = (64, 256, 1024), 100, []
+    """The error against the closed form with the network's own f0 and kernel falls like n^(-1/2)."""
+    x, y = circle(4)
+    net = wl.mlp(depth=1, activation=activation, w_std=1.5, b_std=0.5)
+    widths, errors = (256, 8192), []
     for n in widths:
-        network, found = wl.finite(net, n), []
-        for key in range(3):
-            params = network.init(key, 2)
-            theta = network.ntk(params, x).astype(float)
-            rate = 0.5 / np.linalg.eigvalsh(theta)[-1]
-            run = wl.optimise(
-                network, x, y, params=params, learning_rate=rate, steps=steps, probe=x, record=2
-            )
-            f0 = network.apply(params, x)[:, 0]
-            values, vectors = np.linalg.eigh(theta)
-            for t, f in zip(run.steps, run.outputs, strict=True):
-                decay = vectors @ np.diag((1 - rate * values) ** t) @ vectors.T
-                found.append(np.linalg.norm(f - (y + decay @ (f0 - y))))
-        errors.append(np.sqrt(np.mean(np.square(found))))
-    rate = np.polyfit(np.log(widths), np.log(errors), 1)[0]
-    assert rate < -0.4, (rate, errors)
+        network = wl.finite(net, n)
+        runs = wl.optimise_many(
+            network,
+            x,
+            y,
+            16,
+            side_by_side=True,
+            learning_rate=0.1,
+            steps=60,
+            probe=x,
+            record=3,
+            drift=True,
+        )
+        for run in runs:
+            values, vectors = np.linalg.eigh(run.kernels[0].astype(float))
+            decay = [vectors @ np.diag((1 - 0.1 * values) ** t) @ vectors.T for t in run.steps]
+            linear = [y + d @ (run.outputs[0] - y) for d in decay]
+            errors.append(np.linalg.norm(run.outputs - linear, axis=1).max())
+    log = np.log(np.reshape(errors, (2, 16)))
+    rate = np.diff(log.mean(1))[0] / np.log(32)
+    stderr = np.sqrt((log.var(1, ddof=1) / 16).sum()) / np.log(32)
+    assert rate < -0.5 + 2 * stderr
+    assert stderr < 0.1
 
 
 def test_an_interrupted_run_resumes_bit_for_bit(tmp_path):
@@ -220,7 +227,7 @@ def test_many_networks_side_by_side_are_the_networks_one_by_one():
     together = wl.optimise_many(network, x, y, 3, side_by_side=True, **options)
     apart = wl.optimise_many(network, x, y, 3, side_by_side=False, **options)
     for a, b in zip(together, apart, strict=True):
-        for name in ("steps", "loss", "outputs", "distance", "path", "kernel", "best_loss"):
+        for name in ("steps", "loss", "outputs", "distance", "path", "best_loss"):
             np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(a.drift, b.drift, rtol=0.05, atol=1e-3)
         assert a.best_step == b.best_step

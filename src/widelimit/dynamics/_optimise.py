@@ -100,8 +100,8 @@ def optimise(
     params = initial(model, params, key, x, y, dtype)
     with precision(params):
         settings = (optimiser, learning_rate, steps, epochs, batch_size, shuffle, loss)
-        run = prepare(model, params, x, y, settings, record, probe, path, lanes=0)
-        run = run._replace(drift=drift, keep_best=keep_best, tolerance=goal(tolerance))
+        run = prepare(model, params, x, y, settings, record, probe, (path, drift), lanes=0)
+        run = run._replace(keep_best=keep_best, tolerance=goal(tolerance))
         file = None if checkpoint is None else Path(checkpoint)
         return _train(run, params, key, progress, file)[0]
 
@@ -188,8 +188,10 @@ def _lanes(
     drawn = [initial(model, None, key, x, y, dtype) for key in keys]
     with precision(drawn[0]):
         settings = (optimiser, learning_rate, steps, epochs, batch_size, shuffle, loss)
-        run = prepare(model, drawn[0], x, y, settings, record, probe, path, lanes=len(keys))
-        run = run._replace(drift=drift, keep_best=keep_best, tolerance=goal(tolerance))
+        run = prepare(
+            model, drawn[0], x, y, settings, record, probe, (path, drift), lanes=len(keys)
+        )
+        run = run._replace(keep_best=keep_best, tolerance=goal(tolerance))
         params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *drawn)
         return _train(run, params, jnp.stack(keys), progress, None)
 

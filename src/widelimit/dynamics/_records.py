@@ -25,7 +25,8 @@ class Training(NamedTuple):
         distance: $\lVert\theta_t-\theta_0\rVert$.
         path: $\sum_j\lVert\theta_j-\theta_{j-1}\rVert$; None unless asked for.
         drift: $\lVert\hat\Theta_t-\hat\Theta_0\rVert_F$ on the training points; None unless asked for.
-        kernel: $\hat\Theta_0$ on the training points; None unless the drift was asked for.
+        kernels: $\hat\Theta_t$ on the training points, shape (records, n, n), or (records, n, n, k, k);
+            None unless the drift was asked for.
         outcome: "finished", "tolerance" or "diverged".
         last_step: The number of steps done; of a diverged run the step whose loss was not finite.
     """
@@ -40,7 +41,7 @@ class Training(NamedTuple):
     distance: np.ndarray
     path: np.ndarray | None
     drift: np.ndarray | None
-    kernel: np.ndarray | None
+    kernels: np.ndarray | None
     outcome: str
     last_step: int
 
@@ -111,6 +112,7 @@ class Log:
             lanes = 1 if self.run.problem.lanes else 0
             axes = tuple(range(lanes, row.kernel.ndim))
             entries["drift"] = np.sqrt(((row.kernel - self.kernel) ** 2).sum(axes))
+            entries["kernels"] = row.kernel
         return entries
 
     def close(self, state: State, params: Any) -> list[Training]:
@@ -127,10 +129,10 @@ class Log:
             lane = jax.tree.map(lambda a, i=i: hand(a[i]), state._replace(step=None))
             best = jax.tree.map(lambda a, i=i: hand(a[i]), self.best)
             pick = lambda a, i=i: a[:, i]
-            runs.append(self._one(lane._replace(step=state.step), best, pick, i))
+            runs.append(self._one(lane._replace(step=state.step), best, pick))
         return runs
 
-    def _one(self, state: State, best: Any, pick: Any, lane: int | None = None) -> Training:
+    def _one(self, state: State, best: Any, pick: Any) -> Training:
         steps = np.asarray(self.rows.get("steps", np.zeros(0, int)))
         bad, last = int(state.bad), int(state.step)
         rows = {name: pick(value) for name, value in self.rows.items() if name != "steps"}
@@ -144,7 +146,6 @@ class Log:
             self.run.tolerance >= 0 and rows["loss"][-1] <= self.run.tolerance
         ):
             outcome = "tolerance"
-        kernel = self.kernel if self.kernel is None or lane is None else self.kernel[lane]
         kept = self.run.keep_best
         return Training(
             state.params,
@@ -157,7 +158,7 @@ class Log:
             rows.get("distance", np.zeros(0)),
             rows.get("path"),
             rows.get("drift"),
-            kernel,
+            rows.get("kernels"),
             outcome,
             last,
         )

@@ -1,8 +1,10 @@
 """Checks of a training run, before any work."""
 
 import contextlib
+import functools
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,12 +57,13 @@ def prepare(
     settings: Any,
     record: Any,
     probe: Any,
-    path: bool,
+    track: tuple[bool, bool],
     *,
     lanes: int,
 ) -> Run:
     """Check everything before any work, and settle the learning rate."""
     optimiser, rate, steps, epochs, batch_size, shuffle, loss = settings
+    path, drift = track
     dtype = np.dtype(float_dtype(params))
     x = as_array(x, "x", rank=2, layout="(points, features)")
     flat = np.ndim(y) == 1
@@ -83,10 +86,13 @@ def prepare(
             raise ValueError(f"probe has {probe.shape[1]} features, x has {x.shape[1]}.")
         probe = jnp.asarray(probe, dtype)
     record = _record(record, total)
-    _check_memory(len(record), probe, y.shape[1], dtype, max(lanes, 1))
+    numbers = (0 if probe is None else len(probe) * y.shape[1]) + (y.size**2 if drift else 0)
+    _check_memory(len(record), numbers, dtype, max(lanes, 1))
     x, y = jnp.asarray(x, dtype), jnp.asarray(y, dtype)
     if isinstance(optimiser, str):
         optimiser = _named(model, params, x, batch, optimiser, rate, loss)
+    if isinstance(model, eqx.Module) and not isinstance(model, FiniteNetwork):
+        model = functools.partial(model)  # it may hold arrays, which have no hash
     problem = Problem(model, as_loss(loss), optimiser, batch, shuffle, path, lanes > 0)
     shape = jax.eval_shape(problem.outputs, params, x).shape
     if shape != y.shape:
@@ -94,7 +100,7 @@ def prepare(
             f"The model has outputs of shape {shape}, the targets have {y.shape}. Draw the weights "
             f"with output_dim={y.shape[1]}, or pass targets of shape {shape}."
         )
-    return Run(problem, x, y, probe, total, record, passes, False, False, -1.0, flat, dtype)
+    return Run(problem, x, y, probe, total, record, passes, drift, False, -1.0, flat, dtype)
 
 
 def _total(steps: Any, epochs: Any, passes: int) -> int:
@@ -123,14 +129,12 @@ def _record(record: Any, total: int) -> np.ndarray:
     return wanted
 
 
-def _check_memory(records: int, probe: Any, outputs: int, dtype: Any, lanes: int) -> None:
-    if probe is None:
-        return
-    size = records * len(probe) * outputs * dtype.itemsize * lanes
+def _check_memory(records: int, numbers: int, dtype: Any, lanes: int) -> None:
+    size = records * numbers * dtype.itemsize * lanes
     if size > _MEMORY:
         raise ValueError(
-            f"The outputs of {records} records on {len(probe)} probe points would need "
-            f"{size / 2**30:.1f} GiB (limit {_MEMORY / 2**30:.0f} GiB). "
+            f"{records} records of the outputs on the probe points (and of the kernel, for the "
+            f"drift) would need {size / 2**30:.1f} GiB (limit {_MEMORY / 2**30:.0f} GiB). "
             "Record fewer steps or fewer points."
         )
 
