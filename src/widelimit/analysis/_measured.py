@@ -54,7 +54,7 @@ def measure(
     draws: int = 20,
     ridge: float = 0.0,
     noise: float = 0.0,
-    test_points: int = 2000,
+    test_points: int = 1000,
     seed: int = 0,
 ) -> Measured:
     r"""Kernel regression on n random points of the unit sphere, for growing n, averaged over draws.
