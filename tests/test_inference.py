@@ -261,6 +261,27 @@ def test_equal_points_without_noise_get_a_reported_jitter():
         assert wl.ridge(wl.mlp(2), x, y, 0.0).jitter > 0
 
 
+def test_targets_outside_the_range_of_a_singular_kernel_are_refused():
+    x = circle(-np.pi + 2 * np.pi * np.arange(6) / 6)  # rank 5 for one hidden layer without bias
+    net, inside = wl.mlp(1), x[:, 0]
+    for ask in (
+        lambda y: wl.posterior(net, x, y, x).mean,
+        lambda y: wl.ridge(net, x, y, 0.0).predict(x),
+    ):
+        with (
+            pytest.warns(UserWarning, match="singular to rounding"),
+            pytest.raises(ValueError, match="outside its range"),
+        ):
+            ask(np.arange(6.0))
+        with pytest.warns(UserWarning, match="singular to rounding"):
+            np.testing.assert_allclose(ask(inside), inside, atol=1e-3)
+    with (
+        pytest.warns(UserWarning, match="singular to rounding"),
+        pytest.raises(ValueError, match="outside its range"),
+    ):
+        wl.log_marginal_likelihood(net, x, np.arange(6.0))
+
+
 def test_one_point_and_constant_targets():
     p = wl.posterior(wl.mlp(1), [[2.0]], [3.0], [[2.0], [0.0]])
     np.testing.assert_allclose(p.mean, [3, 0], atol=1e-12)

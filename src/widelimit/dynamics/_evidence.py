@@ -16,7 +16,7 @@ from widelimit.infinite import nngp, ntk
 from widelimit.layers import Layer
 from widelimit.linalg import cholesky
 
-from ._posterior import check_noise
+from ._posterior import check_noise, fitted
 from ._problem import Problem, as_kernel, as_problem, is_abstract
 
 _TILE = 512  # rows of a tile whose derivative is taken: the state of all layers is kept
@@ -74,6 +74,8 @@ def _evidence(problem: Problem, noise: float) -> tuple[float, Any]:
     """The value and the factor."""
     factor = cholesky(problem.gram(), noise, overwrite=True)
     n, outputs = problem.y.shape
+    if noise == 0:
+        fitted(factor, problem)
     half = factor.half_solve(problem.y)
     constant = factor.log_det() + n * math.log(2 * math.pi)
     return -(float((half**2).sum()) + outputs * constant) / 2, factor

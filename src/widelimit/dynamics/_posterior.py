@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from widelimit.layers import Layer
-from widelimit.linalg import cholesky
+from widelimit.linalg import Cholesky, cholesky
 
 from ._predictive import Predictive
 from ._problem import Problem, as_problem, contradiction
@@ -44,7 +44,7 @@ def posterior(
     points = problem.points(x_test)
     factor = cholesky(problem.gram(), noise, overwrite=True)
     cross = problem.cross(points)
-    mean = cross @ factor.solve(problem.y)
+    mean = cross @ fitted(factor, problem)
     half = factor.half_solve(np.asfortranarray(cross.T), overwrite=True)
     diagonal, prior = problem.prior(points)
     variance = np.maximum(diagonal - np.einsum("ij,ij->j", half, half), 0)
@@ -123,3 +123,20 @@ def check_noise(noise: Any, problem: Problem) -> float:
                 "noise no function fits both. Give noise > 0, or average such targets."
             )
     return value
+
+
+def fitted(factor: Cholesky, problem: Problem) -> np.ndarray:
+    """The dual weights, or an error where a singular matrix cannot reach the targets.
+
+    A jitter makes every system solvable; what it leaves unexplained, jitter times the weights, is
+    rounding if the targets are in the kernel's range, and of their size if they are not.
+    """
+    dual = factor.solve(problem.y)
+    missed = factor.jitter * float(np.abs(dual).max())
+    if missed > 1e-3 * float(np.abs(problem.y).max()):
+        raise ValueError(
+            "Without noise no function of this kernel fits the targets: the kernel matrix is "
+            f"singular, and {missed:.1e} of the targets lies outside its range. Give noise > 0 (a "
+            "ridge), give the network biases, or remove points that it cannot tell apart."
+        )
+    return dual

@@ -17,7 +17,7 @@ from widelimit.linalg import (
     ridge_path,
 )
 
-from ._posterior import check_noise
+from ._posterior import check_noise, fitted
 from ._problem import Problem, as_problem
 
 _DENSE = 20_000  # points up to which the matrix is held in memory (3 GiB)
@@ -105,7 +105,7 @@ def ridge(
         return _by_path(problem, ridge)
     value = check_noise(ridge, problem)
     factor = cholesky(problem.gram(), value, overwrite=True)
-    dual = factor.solve(problem.y)
+    dual = fitted(factor, problem)
     errors = problem.answer(leave_one_out(factor, dual))
     return Ridge(problem, value, dual, errors, factor.jitter, None, None)
 
