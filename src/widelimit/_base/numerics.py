@@ -1,13 +1,12 @@
 """Elementwise functions that keep their digits, and whose derivatives stay finite."""
 
 import functools
+import math
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
-from numpy.polynomial import chebyshev
-from scipy.special import spherical_jn
 
 # Minus and plus stand for 1 - rho and 1 + rho throughout: near rho = 1 the first keeps the digits
 # that rho has lost, near rho = -1 the second.
@@ -46,26 +45,68 @@ def _steer_jvp(primals, tangents):
     return primals[0], tangents[1]
 
 
-def _angle_tables(degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients of 2 asin(r)/r and of (sin a - a cos a)/r^3, a = 2 asin r, in y = 4 r^2 - 1.
+def _series_in_h(terms: int) -> tuple[list[Fraction], list[Fraction]]:
+    r"""Taylor coefficients in $h=r^2$, exactly, of $2\arcsin(r)/r$ and $(\sin a-a\cos a)/r^3$.
 
-    Both are analytic in h = r^2 with a branch point at h = 1, so on 0 <= h <= 1/2 their Chebyshev
-    coefficients fall by 5.8 per degree, and the monomial form in y is well conditioned.
+    With $a=2\arcsin r$ the second is $(2\sqrt{1-h}-(1-2h)P(h))/h$, $P$ being the first.
     """
-    y = np.cos(np.pi * (np.arange(64) + 0.5) / 64)
-    h = (y + 1) / 4
-    r = np.sqrt(h)
-    angle = 2 * np.arcsin(r)
-    first = angle / r
-    second = angle**2 * spherical_jn(1, angle) / r**3  # sin a - a cos a = a^2 j_1(a)
-    fit = lambda f: chebyshev.cheb2poly(chebyshev.chebfit(y, f, degree))
-    return fit(first), fit(second)
+    first, root = [], []
+    for n in range(terms + 1):
+        central = Fraction(math.comb(2 * n, n), 4**n)
+        first.append(2 * central / (2 * n + 1))
+        root.append(-2 * central / (2 * n - 1))  # of 2 sqrt(1 - h)
+    second = [root[n] - first[n] + 2 * first[n - 1] for n in range(1, terms + 1)]
+    return first[:terms], second
+
+
+def _economise(series: list[Fraction], degree: int) -> tuple[float, ...]:
+    """A power series in h as a polynomial in y = 4h - 1 on [-1, 1], Chebyshev tail cut off.
+
+    Both functions have their branch point at h = 1, so Chebyshev coefficients fall by 5.8 per degree and
+    the result is well conditioned as a polynomial in y. All steps are exact; rounding comes last.
+    """
+    in_y = [Fraction(0)]
+    for c in reversed(series):  # Horner in h = (y + 1)/4
+        in_y = [(a + b) / 4 for a, b in zip([*in_y, 0], [0, *in_y], strict=True)]
+        in_y[0] += c
+    chebyshev = _in_chebyshev(in_y)[: degree + 1]
+    power = [[Fraction(1)], [Fraction(0), Fraction(1)]]
+    for _ in range(degree - 1):
+        twice = [Fraction(0), *(2 * c for c in power[-1])]
+        before = power[-2] + [Fraction(0)] * (len(twice) - len(power[-2]))
+        power.append([a - b for a, b in zip(twice, before, strict=True)])
+    total = [Fraction(0)] * (degree + 1)
+    for c, basis in zip(chebyshev, power, strict=False):
+        for i, b in enumerate(basis):
+            total[i] += c * b
+    return tuple(map(float, total))
+
+
+def _in_chebyshev(coefficients: list[Fraction]) -> list[Fraction]:
+    total = [Fraction(0)]
+    for c in reversed(coefficients):
+        total = _times_y_chebyshev(total)
+        total[0] += c
+    return total
+
+
+def _times_y_chebyshev(p: list[Fraction]) -> list[Fraction]:
+    """Multiply a Chebyshev series by y: y T_0 = T_1, y T_n = (T_(n+1) + T_(n-1))/2."""
+    out = [Fraction(0)] * (len(p) + 1)
+    for n, c in enumerate(p):
+        if n == 0:
+            out[1] += c
+        else:
+            out[n + 1] += c / 2
+            out[n - 1] += c / 2
+    return out
 
 
 @functools.cache
 def _angle_coefficients(double: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    first, second = _angle_tables(21 if double else 9)
-    return tuple(map(float, first)), tuple(map(float, second))
+    degree, terms = (21, 60) if double else (9, 30)
+    first, second = _series_in_h(terms)
+    return _economise(first, degree), _economise(second, degree)
 
 
 def horner(coefficients: tuple[float, ...], y: Float[Array, "..."]) -> Float[Array, "..."]:

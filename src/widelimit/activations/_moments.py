@@ -99,7 +99,9 @@ def _near_one(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Matrix
         part = cov.at(cov.minus * x, 2 - cov.minus * x)
         mean = mean + w * _correlation(act, part, size, how)[1]
     gap = 1 - _correlation(act, cov.at(0 * cov.minus, 0 * cov.minus + 2), size, how)[0]
-    gap = jnp.where(gap < 8 * jnp.finfo(gap.dtype).eps, 0, gap)
+    noise = (8 if act.closed_form else 64) * jnp.finfo(gap.dtype).eps
+    alike = jnp.abs(cov.q1 - cov.q2) <= 1e-7 * (cov.q1 + cov.q2)  # the gap is of second order
+    gap = jnp.where(alike | (gap < noise), 0, gap)
     careful = jax.lax.stop_gradient(cov.minus * mean + gap)
     close = cov.minus * (1 + cov.scale) < 1e-3
     return steer(jnp.where(close, careful, minus), minus), plus, slope

@@ -2,6 +2,7 @@
 
 from ._check import Signal as Signal
 from ._check import check as check
+from ._check import signal as signal
 from ._cite import cite as cite
 from ._latex import latex as latex
 from ._latex import latex_kernels as latex_kernels

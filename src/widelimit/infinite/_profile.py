@@ -107,7 +107,10 @@ def build(net: Layer, q: Float[Array, ""], how: How, tolerance: float) -> Profil
 
 def _chop(values: Float[Array, " points"], tolerance: float) -> Series:
     n = np.arange(NODES)
-    transform = 2 / NODES * np.cos(np.pi * n[:, None] * (n[None, :] + 0.5) / NODES)
+    turns = (
+        n[:, None] * (2 * n[None, :] + 1) % (4 * NODES)
+    )  # exact: cosines of large angles are not
+    transform = 2 / NODES * np.cos(np.pi * turns / (2 * NODES))
     transform[0] /= 2
     table = values.reshape(len(_SHIFTS), NODES) @ jnp.asarray(transform).T
     size = jnp.abs(table)

@@ -1,0 +1,150 @@
+"""Laws of activations: what `fn`, `dual` and `dual_dot` owe one another."""
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from widelimit.activations import (
+    Activation,
+    Cov,
+    How,
+    derivative,
+    second_moment,
+    terms_needed,
+    transform,
+)
+from widelimit.activations import get as get_activation
+
+Law = Callable[[Activation, np.random.Generator], None]
+
+
+def _output(
+    act: Activation, q1: float, q2: float, rho: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """E[phi phi] and E[phi' phi'] at correlations rho, as the kernels use them."""
+    rho = np.asarray(rho, dtype=float)
+    with jax.enable_x64(True):
+        how = How(terms_needed(act, [q1, q2], 1e-12))
+        full = lambda q: jnp.full(rho.shape, q)
+        cov = Cov(full(q1), full(q2), jnp.asarray(1 - rho), jnp.asarray(1 + rho))
+        t1, t2 = second_moment(act, cov.q1), second_moment(act, cov.q2)
+        minus, plus, slope = transform(act, cov, t1, t2, how)
+        size = jnp.sqrt(t1) * jnp.sqrt(t2)
+        return np.asarray((plus - minus) / 2 * size), np.asarray(slope * size / cov.scale)
+
+
+def matches_monte_carlo(act: Activation, rng: np.random.Generator) -> None:
+    """E[phi(u) phi(v)] agrees with a sample mean within five standard errors."""
+    q1, q2, rho = 0.8, 1.7, 0.6
+    z = rng.standard_normal((2, 200_000))
+    u = math.sqrt(q1) * z[0]
+    v = math.sqrt(q2) * (rho * z[0] + math.sqrt(1 - rho**2) * z[1])
+    exact = _output(act, q1, q2, np.array([rho]))
+    functions = [act.fn, derivative(act)] if act.has_ntk else [act.fn]
+    for value, f in zip(exact, functions, strict=False):
+        with jax.enable_x64(True):
+            sample = np.asarray(f(jnp.asarray(u)) * f(jnp.asarray(v)))
+        error = abs(sample.mean() - float(value[0]))
+        assert error < 5 * sample.std() / math.sqrt(sample.size) + 1e-14, (
+            f"{act.name}: the sample mean differs by {error:.2g} from {float(value[0]):.6g}"
+        )
+
+
+def dual_is_symmetric(act: Activation, rng: np.random.Generator) -> None:
+    """Exchanging the two inputs changes nothing."""
+    rho = np.linspace(-1, 1, 9)
+    for a, b in zip(_output(act, 0.5, 2.0, rho), _output(act, 2.0, 0.5, rho), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+
+
+def dot_is_the_slope(act: Activation, rng: np.random.Generator) -> None:
+    """dE[phi phi]/dk = E[phi' phi']: central differences agree."""
+    if not act.has_ntk:
+        return
+    q1, q2, h = 0.7, 1.3, 1e-5
+    rho = np.array([-0.8, -0.2, 0.3, 0.9])
+    up, down = _output(act, q1, q2, rho + h)[0], _output(act, q1, q2, rho - h)[0]
+    slope = (up - down) / (2 * h * math.sqrt(q1 * q2))
+    np.testing.assert_allclose(slope, _output(act, q1, q2, rho)[1], rtol=2e-7, atol=1e-8)
+
+
+def gram_is_positive(act: Activation, rng: np.random.Generator) -> None:
+    """The matrix of E[phi(u_i) phi(u_j)] has no negative eigenvalue beyond rounding."""
+    x = rng.standard_normal((12, 4))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    rho = np.clip(x @ x.T, -1, 1)
+    np.fill_diagonal(rho, 1.0)
+    value, dot = _output(act, 1.2, 1.2, rho.ravel())
+    for matrix in (value, dot) if act.has_ntk else (value,):
+        eigenvalues = np.linalg.eigvalsh(matrix.reshape(12, 12))
+        assert eigenvalues[0] > -1e-11 * eigenvalues[-1], f"{act.name}: {eigenvalues[0]:.2g}"
+
+
+def finite_at_the_ends(act: Activation, rng: np.random.Generator) -> None:
+    """At rho = 1 the second moment comes out, at rho = -1 something finite and no larger."""
+    for q in (1e-6, 1.0, 25.0):
+        value, dot = _output(act, q, q, np.array([1.0, -1.0]))
+        with jax.enable_x64(True):
+            moment = float(second_moment(act, jnp.asarray([q]))[0])
+        assert np.isfinite(value).all()
+        np.testing.assert_allclose(value[0], moment, rtol=1e-9)
+        assert abs(value[1]) <= moment * (1 + 1e-9)
+        assert np.isfinite(dot).all() or not act.has_ntk
+
+
+def parity_is_true(act: Activation, rng: np.random.Generator) -> None:
+    """An odd or even function is one, and its dual is odd or even in rho."""
+    if act.parity is None:
+        return
+    sign = -1 if act.parity == "odd" else 1
+    x = jnp.asarray(rng.standard_normal(20), jnp.float32)
+    np.testing.assert_allclose(act.fn(-x), sign * act.fn(x), rtol=1e-5, atol=1e-6)
+    value, _ = _output(act, 0.9, 0.9, np.array([0.4, -0.4]))
+    np.testing.assert_allclose(value[1], sign * value[0], rtol=1e-11, atol=1e-14)
+
+
+def degree_is_true(act: Activation, rng: np.random.Generator) -> None:
+    """A homogeneous function scales as it says."""
+    if act.degree is None:
+        return
+    x = jnp.asarray(rng.standard_normal(20), jnp.float32)
+    np.testing.assert_allclose(act.fn(3 * x), 3**act.degree * act.fn(x), rtol=1e-5, atol=1e-6)
+
+
+def lipschitz_is_true(act: Activation, rng: np.random.Generator) -> None:
+    """The stated constant bounds the derivative, and is nearly reached."""
+    if act.lipschitz is None:
+        return
+    with jax.enable_x64(True):
+        x = jnp.asarray(np.linspace(-12, 12, 200_001))
+        largest = float(jnp.max(jnp.abs(derivative(act)(x))))
+    assert 0.995 * act.lipschitz <= largest <= act.lipschitz * (1 + 1e-6), (
+        f"{act.name}: stated {act.lipschitz}, found {largest}"
+    )
+
+
+ACTIVATION_LAWS: tuple[Law, ...] = (
+    matches_monte_carlo,
+    dual_is_symmetric,
+    dot_is_the_slope,
+    gram_is_positive,
+    finite_at_the_ends,
+    parity_is_true,
+    degree_is_true,
+    lipschitz_is_true,
+)
+
+
+def check_activation(activation: object, seed: int = 0) -> None:
+    """Run every law on an activation; raises `AssertionError` at the first that fails.
+
+    Args:
+        activation: A name, an `Activation`, or a function.
+        seed: For the laws that sample.
+    """
+    act = get_activation(activation)
+    for law in ACTIVATION_LAWS:
+        law(act, np.random.default_rng(seed))

@@ -1,0 +1,115 @@
+"""Activations: the laws, the registry, and functions of a user's own."""
+
+import copy
+import pickle
+import zlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate
+
+import widelimit as wl
+from widelimit import testing
+
+ALL = wl.activations.examples()
+
+
+@pytest.mark.parametrize("law", testing.ACTIVATION_LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("act", ALL, ids=lambda act: act.name)
+def test_law(act, law):
+    law(act, np.random.default_rng(zlib.crc32(act.name.encode())))
+
+
+@pytest.mark.parametrize("act", ALL, ids=lambda act: act.name)
+def test_is_a_value(act):
+    assert pickle.loads(pickle.dumps(act)) == act
+    assert copy.deepcopy(act) is act
+    assert wl.activations.get(act.name) == act
+    assert hash(wl.activations.get(act.name)) == hash(act)
+
+
+def test_every_closed_form_is_listed():
+    for name in ("relu", "abs", "step", "sign", "identity", "erf", "gelu", "sin", "cos", "exp"):
+        assert name in wl.activations.names()
+    for name in ("gaussian", "tanh", "sigmoid", "silu", "softplus", "elu", "mish"):
+        assert name in wl.activations.names()
+
+
+def test_unknown_name_suggests_the_nearest():
+    with pytest.raises(ValueError, match=r"Unknown activation 'rellu'.*'relu'"):
+        wl.Phi("rellu")
+    with pytest.raises(TypeError, match="An activation is a name"):
+        wl.Phi(3.0)
+
+
+def test_names_are_unique_identifiers():
+    with pytest.raises(ValueError, match="taken"):
+        wl.activations.register(wl.Activation("relu", jnp.tanh))
+    with pytest.raises(ValueError, match="identifier"):
+        wl.activations.register(wl.Activation("my relu", jnp.tanh))
+
+
+@pytest.mark.parametrize("bad", ["relu_power(1)", "relu_power(2.5)", "monomial(0)", "polynomial()"])
+def test_families_refuse_what_they_do_not_cover(bad):
+    with pytest.raises(ValueError, match=r"needs|at least"):
+        wl.Phi(bad)
+
+
+def test_step_has_no_tangent_kernel():
+    net, x = wl.mlp(depth=2, activation="step"), np.eye(3)
+    assert wl.nngp(net, x).shape == (3, 3)
+    with pytest.raises(ValueError, match="does not exist"):
+        wl.ntk(net, x)
+
+
+def test_a_users_smooth_function_equals_the_closed_form():
+    x = np.random.default_rng(0).standard_normal((5, 3))
+    exact = wl.kernels(wl.mlp(3, "sin", w_std=1.2, b_std=0.1), x)
+    given = wl.kernels(wl.mlp(3, jnp.sin, w_std=1.2, b_std=0.1), x)
+    for a, b in zip(exact, given, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12 * np.abs(a).max())
+
+
+def test_a_kink_costs_accuracy_unless_declared():
+    x = np.random.default_rng(1).standard_normal((4, 3))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    relu = lambda u: jnp.maximum(u, 0)
+    exact = wl.ntk(wl.mlp(2, "relu"), x)
+    declared = wl.ntk(wl.mlp(2, wl.Activation("mine", relu, breaks=(0.0,))), x)
+    np.testing.assert_allclose(declared, exact, rtol=1e-12)
+
+
+def test_breaks_away_from_zero():
+    """A hard tanh, against SciPy's adaptive integration."""
+    hard = wl.Activation("hard", lambda u: jnp.clip(u, -1, 1), breaks=(-1.0, 1.0), parity="odd")
+    rho, q = 0.7, 1.5
+    x, y = np.sqrt(2 * q) * np.array([[[1.0, 0.0]], [[rho, np.sqrt(1 - rho**2)]]])
+    got = wl.nngp(wl.Dense() >> wl.Phi(hard), x, y)[0, 0]
+
+    def inner(z):
+        mean, std = np.sqrt(q) * rho * z, np.sqrt(q * (1 - rho**2))
+        f = lambda w: np.clip(mean + std * w, -1, 1) * np.exp(-(w**2) / 2) / np.sqrt(2 * np.pi)
+        points = [p for p in ((-1 - mean) / std, (1 - mean) / std) if abs(p) < 9]
+        return integrate.quad(f, -9, 9, points=points, epsabs=1e-12)[0]
+
+    outer = lambda z: np.clip(np.sqrt(q) * z, -1, 1) * inner(z) * np.exp(-(z**2) / 2)
+    edge = 1 / np.sqrt(q)
+    want = integrate.quad(outer, -9, 9, points=[-edge, edge], epsabs=1e-11)[0] / np.sqrt(2 * np.pi)
+    assert abs(got - want) < 1e-9
+
+
+def test_large_variances_switch_to_quadrature():
+    """tanh of a steep argument is nearly a sign; the series would be off in the third digit."""
+    x = 200 * np.array([[1.0, 0.0], [0.8, 0.6]])
+    got = wl.nngp(wl.Dense() >> wl.Phi("tanh"), x)[0, 1]
+    sign = wl.nngp(wl.Dense() >> wl.Phi("sign"), x)[0, 1]
+    assert abs(got - sign) < 0.01
+    with jax.enable_x64(True):
+        z = jnp.linspace(-8.5, 8.5, 4001)
+        u, v = jnp.meshgrid(z, z, indexing="ij")
+        density = jnp.exp(-(u**2 + v**2) / 2) / (2 * jnp.pi) * (z[1] - z[0]) ** 2
+        root = np.sqrt(200**2 / 2)
+        brute = jnp.sum(jnp.tanh(root * u) * jnp.tanh(root * (0.8 * u + 0.6 * v)) * density)
+    assert abs(got - float(brute)) < 3e-6

@@ -1,0 +1,134 @@
+"""Kernels against values computed with 50 digits."""
+
+import itertools
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+import widelimit as wl
+from widelimit.activations import Cov
+
+SETS = ("norms", "circle", "near")
+NETWORKS = list(itertools.product(("mlp", "resnet"), ("relu", "erf", "gelu", "sin", "tanh")))
+
+
+def error(got, want):
+    floor = 0.01 * np.abs(want).max()
+    return np.abs(got - want) / np.maximum(np.abs(want), floor)
+
+
+def cases(golden_kernels, model, activation, kind):
+    return [
+        c
+        for c in golden_kernels
+        if (c["model"], c["params"]["activation"], c["set"]) == (model, activation, kind)
+    ]
+
+
+@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize(("model", "activation"), NETWORKS)
+def test_double_precision(golden_kernels, model, activation, kind):
+    limit = 1e-9 if activation == "tanh" else 1e-12
+    for case in cases(golden_kernels, model, activation, kind):
+        got = wl.kernels(getattr(wl, model)(**case["params"]), case["x1"], case["x2"])
+        for name in ("nngp", "ntk"):
+            worst = error(getattr(got, name), np.array(case[name])).max()
+            assert worst < limit, (case["params"], name, worst)
+
+
+@pytest.mark.parametrize(("model", "activation"), NETWORKS)
+def test_single_precision_away_from_parallel(golden_kernels, model, activation):
+    for case in cases(golden_kernels, model, activation, "norms"):
+        x1, x2 = (np.array(case[k], np.float32) for k in ("x1", "x2"))
+        got = wl.kernels(getattr(wl, model)(**case["params"]), x1, x2)
+        size = np.outer(*(np.linalg.norm(x.astype(float), axis=1) for x in (x1, x2)))
+        inner = x1.astype(float) @ x2.astype(float).T
+        generic = np.abs(inner) <= (1 - 1e-3) * size
+        for name in ("nngp", "ntk"):
+            assert getattr(got, name).dtype == np.float32
+            worst = (error(getattr(got, name), np.array(case[name])) * generic).max()
+            assert worst < 5e-6, (case["params"], name, worst)
+
+
+def test_pairs_at_all_depths_and_angles(golden):
+    """1273 pairs: rho from 1 to -1, parallel, antiparallel, zero and tiny vectors, depth 1 to 50."""
+    groups = defaultdict(list)
+    for case in golden["kernels"]:
+        names = ("model", "act", "L", "sigma_w", "sigma_b", "sigma_v", "alpha")
+        groups[tuple(case.get(n) for n in names) + (len(case["x"]),)].append(case)
+    worst = 0.0
+    for (model, act, depth, w, b, v, alpha, _), members in groups.items():
+        if model == "mlp":
+            net = wl.mlp(depth, act, w_std=w, b_std=b)
+        else:
+            net = wl.resnet(depth, alpha=alpha, activation=act, w_std=w, v_std=v)
+        x, y = ([m[k] for m in members] for k in ("x", "y"))
+        got, xx, yy = wl.kernels(net, x, y), wl.kernels(net, x), wl.kernels(net, y)
+        for name in ("nngp", "ntk"):
+            size = np.sqrt(np.diag(getattr(xx, name)) * np.diag(getattr(yy, name)))
+            want = np.array([m[name] for m in members])
+            gap = np.abs(np.diag(getattr(got, name)) - want)
+            assert np.all(gap[size == 0] == 0)
+            relative = gap[size > 0] / size[size > 0]
+            worst = max(worst, relative.max(initial=0.0)) if act != "tanh" else worst
+            assert np.all(relative < (1e-9 if act == "tanh" else 1e-13)), (model, act, depth)
+    assert worst < 1e-13
+
+
+def test_duals(golden):
+    for case in golden["duals"]:
+        act = wl.activations.get(case["act"])
+        k11, k22, k12 = case["k11"], case["k22"], case["k12"]
+        scale = np.sqrt(k11 * k22)
+        # The covariance is given, so 1 - rho is known to rounding only.
+        net = wl.Dense() >> wl.Phi(act)
+        rho = np.clip(k12 / scale, -1, 1)
+        x = np.sqrt(2 * k11) * np.array([[1.0, 0.0]])
+        y = np.sqrt(2 * k22) * np.array([[rho, np.sqrt((1 - rho) * (1 + rho))]])
+        got = wl.kernels(net, x, y)
+        size = np.sqrt(wl.nngp(net, x) * wl.nngp(net, y))[0, 0]
+        slack = 2e-16 / np.sqrt(max(2 * (1 - rho), 1e-32)) if case["act"] == "relu" else 0
+        assert abs(got.nngp[0, 0] - case["T"]) < (1e-10 if case["act"] == "tanh" else 3e-13) * size
+        if 1e-12 < abs(1 - rho):
+            dot = got.ntk[0, 0] / k12
+            assert abs(dot - case["Tdot"]) < 1e-10 + 10 * slack + 1e-15 / abs(rho), case
+
+
+def test_parameter_groups_of_the_resnet(golden):
+    for case in golden["resnet_ntk_by_parameter_group"]:
+        net = wl.resnet(
+            case["L"],
+            alpha=case["alpha"],
+            activation=case["act"],
+            w_std=case["sigma_w"],
+            v_std=case["sigma_v"],
+        )
+        t = wl.trace(net, [case["x"]], [case["y"]])
+        pi, k = t.Pi[:, 0, 0], t.K[:, 0, 0]
+        np.testing.assert_allclose(pi, case["Pi"], rtol=1e-12)
+        np.testing.assert_allclose(k, case["K"], rtol=1e-12)
+        gain = case["alpha"] ** 2
+        parts = {
+            "w": k[-1],
+            "U": pi[0] * k[0],
+            "V": gain * (pi[1:] * t.Sigma[:, 0, 0]).sum(),
+            "W": gain * (pi[1:] * k[:-1] * t.Sigma_dot[:, 0, 0]).sum(),
+        }
+        for name, value in parts.items():
+            np.testing.assert_allclose(value, case[name], rtol=1e-11, atol=1e-15)
+        np.testing.assert_allclose(t.Theta[-1, 0, 0], case["ntk"], rtol=1e-12)
+
+
+def test_shapes_on_the_circle(golden):
+    for case in golden["circle_shapes"]["cases"]:
+        depth = case["L"]
+        net = wl.mlp(depth) if case["model"] == "mlp" else wl.resnet(depth, alpha=case["alpha"])
+        profile = wl.profile(net, variance=0.5)
+        got = profile.ntk_at_angle(case["angles"])
+        np.testing.assert_allclose(got, case["ntk"], rtol=0, atol=2e-14 * case["ntk"][0])
+
+
+def test_cov_has_no_cancellation():
+    cov = Cov(*(np.array(v) for v in (1.0, 1.0, 1e-20, 2.0)))
+    assert float(cov.det) == 2e-20
