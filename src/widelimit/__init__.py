@@ -1,6 +1,7 @@
 """widelimit: neural networks of infinite width, exactly."""
 
 from . import activations as activations
+from . import experiments as experiments
 from . import linalg as linalg
 from .activations import Activation as Activation
 from .analysis import bounds as bounds

@@ -1,0 +1,57 @@
+"""Writing the report and the list of verdicts."""
+
+import base64
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ._html import report_html
+
+
+def write_report(folder: Path, outcomes: Sequence[Any], *, full: bool = False) -> Path:
+    """Write report.html, verdicts.csv and verdicts.json into the folder.
+
+    Args:
+        folder: Of the reproduction; the figures are read from it.
+        outcomes: What `widelimit.experiments.reproduce` found.
+        full: Whether the full size was asked for.
+
+    Returns:
+        The path of the report.
+    """
+    from widelimit.experiments._store import write_file
+
+    images = {
+        f"{o.experiment.name}/{name}": _data_url(folder / o.experiment.name / name)
+        for o in outcomes
+        for name in o.files
+        if (folder / o.experiment.name / name).is_file()
+    }
+    rows = [
+        {
+            "figure": o.experiment.name,
+            "claim": v.claim,
+            "verdict": v.verdict,
+            "criterion": v.criterion,
+            "evidence": v.evidence,
+        }
+        for o in outcomes
+        if o.result is not None
+        for v in o.result.verdicts
+    ]
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(("figure", "claim", "verdict", "criterion", "evidence"))
+    writer.writerows(row.values() for row in rows)
+    write_file(folder / "verdicts.csv", text.getvalue())
+    write_file(folder / "verdicts.json", json.dumps(rows, indent=1, ensure_ascii=False))
+    write_file(folder / "report.html", report_html(outcomes, images, full=full))
+    return folder / "report.html"
+
+
+def _data_url(path: Path) -> str:
+    kind = "gif" if path.suffix == ".gif" else "png"
+    return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
