@@ -56,7 +56,7 @@ def test_pairs_at_all_depths_and_angles(golden):
     groups = defaultdict(list)
     for case in golden["kernels"]:
         names = ("model", "act", "L", "sigma_w", "sigma_b", "sigma_v", "alpha")
-        groups[tuple(case.get(n) for n in names) + (len(case["x"]),)].append(case)
+        groups[(*(case.get(n) for n in names), len(case["x"]))].append(case)
     worst = 0.0
     for (model, act, depth, w, b, v, alpha, _), members in groups.items():
         if model == "mlp":
@@ -90,7 +90,7 @@ def test_duals(golden):
         size = np.sqrt(wl.nngp(net, x) * wl.nngp(net, y))[0, 0]
         slack = 2e-16 / np.sqrt(max(2 * (1 - rho), 1e-32)) if case["act"] == "relu" else 0
         assert abs(got.nngp[0, 0] - case["T"]) < (1e-10 if case["act"] == "tanh" else 3e-13) * size
-        if 1e-12 < abs(1 - rho):
+        if abs(1 - rho) > 1e-12 and abs(rho) > 1e-3:  # the tangent kernel is Tdot times k
             dot = got.ntk[0, 0] / k12
             assert abs(dot - case["Tdot"]) < 1e-10 + 10 * slack + 1e-15 / abs(rho), case
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import widelimit as wl
-from widelimit import Dense, Identity, Phi, Repeat, Residual, Scale, Serial, Sum
+from widelimit import Dense, Identity, Phi, Repeat, Residual, Scale, Serial
 
 RESNET = Dense() >> Repeat(Residual(Dense() >> Phi("relu") >> Dense(), alpha=0.1), 5) >> Dense()
 

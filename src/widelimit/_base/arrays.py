@@ -46,7 +46,7 @@ def is_jax(x: Any) -> bool:
     return isinstance(x, jax.Array)
 
 
-def value_of(x: Any) -> np.ndarray | None:
+def value_of(x: Any) -> Any:
     """The value as NumPy, or None where it is not known while a function is being traced."""
     try:
         return np.asarray(jax.lax.stop_gradient(x) if is_jax(x) else x)

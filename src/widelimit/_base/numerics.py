@@ -65,9 +65,10 @@ def _economise(series: list[Fraction], degree: int) -> tuple[float, ...]:
     Both functions have their branch point at h = 1, so Chebyshev coefficients fall by 5.8 per degree and
     the result is well conditioned as a polynomial in y. All steps are exact; rounding comes last.
     """
-    in_y = [Fraction(0)]
+    none = Fraction(0)
+    in_y = [none]
     for c in reversed(series):  # Horner in h = (y + 1)/4
-        in_y = [(a + b) / 4 for a, b in zip([*in_y, 0], [0, *in_y], strict=True)]
+        in_y = [(a + b) / 4 for a, b in zip([*in_y, none], [none, *in_y], strict=True)]
         in_y[0] += c
     chebyshev = _in_chebyshev(in_y)[: degree + 1]
     power = [[Fraction(1)], [Fraction(0), Fraction(1)]]

@@ -94,6 +94,8 @@ def _near_one(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Matrix
     """
     rho, slope = _correlation(act, cov, size, how)
     minus, plus = at_least_zero(1 - rho), at_least_zero(1 + rho)
+    if not act.has_ntk:  # the slope is not integrable by nodes; 1 - rho' is of first order in the angle
+        return minus, plus, slope
     mean = jnp.zeros_like(cov.minus)
     for x, w in zip(*(a.tolist() for a in gauss_legendre(2)), strict=True):
         part = cov.at(cov.minus * x, 2 - cov.minus * x)
@@ -126,8 +128,9 @@ def _correlation(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Mat
 
 
 def _slope_of_dual(act: Activation, cov: Cov) -> Matrix:
-    assert act.dual is not None
-    along = lambda minus, plus: act.dual(cov.at(minus, plus))
+    dual = act.dual
+    assert dual is not None
+    along = lambda minus, plus: dual(cov.at(minus, plus))
     one = jnp.ones_like(cov.minus)
     return safe_divide(jax.jvp(along, (cov.minus, cov.plus), (-one, one))[1], cov.scale)
 

@@ -102,8 +102,8 @@ def trace(net: Layer, x1: Any, x2: Any = None) -> Trace:
 
 
 def _in_convention(record: Trace, inputs: Inputs) -> Trace:
-    give = lambda a: a if a is None or isinstance(a, str) else inputs.answer(a)
-    steps = tuple(Step(*map(give, step)) for step in record.steps)
+    give = lambda a: None if a is None else inputs.answer(a)
+    steps = tuple(Step(s.layer, give(s.nngp), give(s.ntk)) for s in record.steps)
     return Trace(steps, *map(give, record[1:]))
 
 

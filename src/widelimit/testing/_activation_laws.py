@@ -95,6 +95,19 @@ def finite_at_the_ends(act: Activation, rng: np.random.Generator) -> None:
         assert np.isfinite(dot).all() or not act.has_ntk
 
 
+def near_one_agrees_with_the_dual(act: Activation, rng: np.random.Generator) -> None:
+    """Where 1 - rho is carried with extra care, it is still the dual's own value."""
+    if act.dual is None:
+        return
+    for q in (0.3, 2.0):
+        rho = 1 - np.geomspace(1e-9, 1e-1, 17)
+        with jax.enable_x64(True):
+            full = jnp.full(rho.shape, q)
+            cov = Cov(full, full, jnp.asarray(1 - rho), jnp.asarray(1 + rho))
+            want = np.asarray(act.dual(cov))
+        np.testing.assert_allclose(_output(act, q, q, rho)[0], want, rtol=2e-13)
+
+
 def parity_is_true(act: Activation, rng: np.random.Generator) -> None:
     """An odd or even function is one, and its dual is odd or even in rho."""
     if act.parity is None:
@@ -132,6 +145,7 @@ ACTIVATION_LAWS: tuple[Law, ...] = (
     dot_is_the_slope,
     gram_is_positive,
     finite_at_the_ends,
+    near_one_agrees_with_the_dual,
     parity_is_true,
     degree_is_true,
     lipschitz_is_true,
