@@ -228,6 +228,16 @@ def test_outputs_are_fitted_side_by_side(seed):
         np.testing.assert_allclose(np.diagonal(cov[..., j]), std[:, j] ** 2, rtol=1e-12)
 
 
+def test_many_points_are_predicted_in_strips(seed, monkeypatch):
+    x, y = table(seed, outputs=2)
+    model = NTKRegressor(ridge=0.1).fit(x, y)
+    whole = model.predict(x, return_std=True)
+    monkeypatch.setattr("widelimit.estimators._fit._ENTRIES", 7 * 30)
+    for one, other in zip(model.predict(x, return_std=True), whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+    np.testing.assert_allclose(model.predict(x), whole[0], rtol=1e-12)
+
+
 def test_sphere_forgets_lengths(seed):
     x, y = table(seed)
     model = NTKRegressor(normalize=True, standardize=False).fit(x, y)
@@ -395,7 +405,8 @@ def test_one_point():
         NTKRegressor().fit([[1.0]], [2.0])
     with pytest.raises(ValueError, match="only one sample"):
         NTKRegressor().fit([[1.0], [1.0]], [2.0, 3.0])
-    model = NTKRegressor(ridge=0.1).fit([[1.0]], [2.0])
+    with pytest.warns(UserWarning, match="only one distinct row"):
+        model = NTKRegressor(ridge=0.1).fit([[1.0]], [2.0])
     mean, std = model.predict([[1.0], [5.0]], return_std=True)
     np.testing.assert_allclose(mean, 2)
     assert np.isfinite(std).all()
@@ -412,6 +423,7 @@ def test_one_class():
         ({"ridge": -1.0}, ValueError, "at least 0"),
         ({"ridge": "gcv"}, ValueError, "'loo' or 'evidence'"),
         ({"ridge": float("nan")}, ValueError, "finite"),
+        ({"ridge": None}, TypeError, "'loo' or 'evidence'"),
         ({"kernel": "rbf"}, ValueError, "'ntk' or 'nngp'"),
         ({"architecture": "cnn"}, ValueError, "'mlp' or 'resnet'"),
         ({"network": 3}, TypeError, "its text or None"),
@@ -420,6 +432,7 @@ def test_one_class():
         ({"activation": "rleu"}, ValueError, "relu"),
         ({"solver": "lu"}, ValueError, "'cholesky' or 'cg'"),
         ({"time": -1.0}, ValueError, "at least 0"),
+        ({"time": "long"}, TypeError, "None for ever"),
         ({"time": 1.0, "ridge": "evidence"}, ValueError, "posterior"),
         ({"time": 1.0, "solver": "cg"}, ValueError, "eigendecomposition"),
         ({"activation": "sign"}, ValueError, "tangent kernel"),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import numbers
 import warnings
 from typing import Any
 
@@ -24,6 +25,7 @@ from ._gram import NetworkGram
 _DENSE = 20_000  # points up to which the matrix is held in memory (3 GiB)
 _SUBSET = 4000  # points on which the ridge is chosen where the matrix is not held
 _CHUNK = 64  # variances computed together by CG
+_ENTRIES = 2**24  # of a kernel between new and fitted points that are held at once (128 MiB)
 
 
 @dataclasses.dataclass
@@ -60,10 +62,24 @@ class Fit:
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """The function, shape (m, k)."""
-        return self.gram(x, self.data.points) @ self.dual
+        parts = [self.gram(part, self.data.points) @ self.dual for part in self._strips(x)]
+        return np.concatenate(parts)
 
     def moments(self, x: np.ndarray, *, full: bool) -> tuple[np.ndarray, np.ndarray]:
         """Mean, shape (m, k), and variance (m,) or covariance (m, m) for an amplitude of 1."""
+        if full:
+            return self._moments(x, full=True)
+        means, variances = zip(
+            *(self._moments(part, full=False) for part in self._strips(x)), strict=True
+        )
+        return np.concatenate(means), np.concatenate(variances)
+
+    def _strips(self, x: np.ndarray) -> list[np.ndarray]:
+        """New points in parts, so that their kernel with the fitted ones stays small."""
+        rows = max(_ENTRIES // len(self.data.points), 1)
+        return [x[i : i + rows] for i in range(0, len(x), rows)]
+
+    def _moments(self, x: np.ndarray, *, full: bool) -> tuple[np.ndarray, np.ndarray]:
         cross = self.gram(x, self.data.points)
         mean = cross @ self.dual
         prior = self.gram(x) if full else self.gram.diagonal(x)
@@ -214,12 +230,23 @@ def _by_cg(gram: Any, right: np.ndarray, ridges: np.ndarray, tolerance: float) -
 def _check(data: Data, ridge: Any, time: float | None, solver: str) -> None:
     if solver not in ("auto", "cholesky", "cg"):
         raise ValueError(f"solver must be 'auto', 'cholesky' or 'cg', got {solver!r}.")
-    if time is not None and not (math.isfinite(time) and time >= 0):
+    if time is not None and not isinstance(time, numbers.Real):
+        raise TypeError(f"time must be a number, or None for ever; got {time!r}.")
+    if time is not None and not (math.isfinite(time) and float(time) >= 0):
         raise ValueError(f"time must be finite and at least 0, or None for ever; got {time}.")
     if isinstance(ridge, str):
         _check_choice(data, ridge, time)
-    elif not (math.isfinite(ridge) and ridge >= 0):
+    elif not isinstance(ridge, numbers.Real):
+        raise TypeError(f"ridge must be a number, 'loo' or 'evidence', got {ridge!r}.")
+    elif not (math.isfinite(ridge) and float(ridge) >= 0):
         raise ValueError(f"ridge must be finite and at least 0, got {ridge}.")
+    elif len(data.points) < 2:
+        warnings.warn(
+            "There is only one distinct row to fit (n_samples = 1, or all rows of X are equal), so "
+            "the model is a constant. Give more points.",
+            UserWarning,
+            stacklevel=4,
+        )
     elif ridge == 0 and data.spread.any():
         warnings.warn(
             "Some rows of X are equal but their targets differ; without a ridge no function fits "
