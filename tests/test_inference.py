@@ -1,5 +1,7 @@
 """Posterior, ensembles, ridge regression and evidence against textbook formulas."""
 
+import pickle
+
 import jax
 import jax.numpy as jnp
 import mpmath
@@ -114,6 +116,15 @@ def test_posterior_speaks_jax(data, net):
     for name in ("mean", "variance", "std", "covariance"):
         assert isinstance(getattr(p, name), jax.Array)
         np.testing.assert_allclose(getattr(p, name), getattr(exact, name), atol=1e-4)
+
+
+def test_what_is_returned_survives_a_pickle(data, net):
+    x, y, x_test = data
+    for made in (wl.posterior(net, x, y, x_test), wl.ensemble(net, x, y, x_test)):
+        again = pickle.loads(pickle.dumps(made))
+        np.testing.assert_array_equal(again.covariance, made.covariance)
+    model = pickle.loads(pickle.dumps(wl.train(net, x, y)))
+    np.testing.assert_array_equal(model.predict(x_test), wl.train(net, x, y).predict(x_test))
 
 
 # ridge

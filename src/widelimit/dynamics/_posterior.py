@@ -1,11 +1,12 @@
 """Bayesian inference with a network of infinite width as the prior."""
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from widelimit.layers import Layer
-from widelimit.linalg import Cholesky, cholesky
+from widelimit.linalg import Cholesky, TiledGram, cholesky
 
 from ._predictive import Predictive
 from ._problem import Problem, as_problem, contradiction
@@ -46,15 +47,19 @@ def posterior(
     cross = problem.cross(points)
     mean = cross @ fitted(factor, problem)
     half = factor.half_solve(np.asfortranarray(cross.T), overwrite=True)
-    diagonal, prior = problem.prior(points)
-    variance = np.maximum(diagonal - np.einsum("ij,ij->j", half, half), 0)
+    prior = problem.prior(points)
+    variance = np.maximum(prior.diagonal() - np.einsum("ij,ij->j", half, half), 0)
     return Predictive(
         problem.answer(mean),
         problem.convert(variance),
         noise,
         problem,
-        lambda: prior() - half.T @ half,
+        functools.partial(_conditioned, prior, half),
     )
+
+
+def _conditioned(prior: TiledGram, half: np.ndarray) -> np.ndarray:
+    return prior.dense() - half.T @ half
 
 
 def ensemble(
@@ -98,16 +103,22 @@ def ensemble(
     shift = prior.cross(points)
     inner = prior.gram()
     moved = operator @ inner - 2 * shift
-    diagonal, matrix = prior.prior(points)
-    variance = np.maximum(diagonal + np.einsum("ij,ij->i", moved, operator), 0)
-
-    def covariance() -> np.ndarray:
-        mixed = operator @ shift.T
-        return matrix() - mixed - mixed.T + operator @ inner @ operator.T
-
+    matrix = prior.prior(points)
+    variance = np.maximum(matrix.diagonal() + np.einsum("ij,ij->i", moved, operator), 0)
     return Predictive(
-        prior.answer(operator @ prior.y), prior.convert(variance), 0.0, prior, covariance
+        prior.answer(operator @ prior.y),
+        prior.convert(variance),
+        0.0,
+        prior,
+        functools.partial(_moved, matrix, operator, shift, inner),
     )
+
+
+def _moved(
+    prior: TiledGram, operator: np.ndarray, shift: np.ndarray, inner: np.ndarray
+) -> np.ndarray:
+    mixed = operator @ shift.T
+    return prior.dense() - mixed - mixed.T + operator @ inner @ operator.T
 
 
 def check_noise(noise: Any, problem: Problem) -> float:

@@ -144,10 +144,9 @@ class Problem:
         """Kernel of new points with the training points, shape (m, n)."""
         return _checked(self._float64(x, self.x))
 
-    def prior(self, x: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
-        """The kernel's diagonal at x, and its whole matrix on demand."""
-        gram = TiledGram(self._float64, x)
-        return gram.diagonal(), gram.dense
+    def prior(self, x: np.ndarray) -> TiledGram:
+        """The kernel matrix of new points, nothing of it computed yet."""
+        return TiledGram(self._float64, x)
 
     def points(self, x: Any, name: str = "x_test") -> np.ndarray:
         """New points, checked against the training points."""

@@ -205,7 +205,7 @@ class Trained:
         if t == math.inf and self._factor is not None:
             return None
         values, noise = self.eigen.values, self.eigen.noise
-        if self.eigen.rank < len(values) and t * noise > 1e-6:
+        if self.eigen.rank < len(values) and (t == math.inf or t * noise > 1e-6):
             self._warn_of_rank()
         known = values > noise
         if t == math.inf:
@@ -240,7 +240,9 @@ class Trained:
         out = cross @ self.eigen.vectors
         null = self.eigen.values <= self.eigen.noise
         if null.any():
-            level = 4 * np.finfo(float).eps * np.abs(cross).sum(1, keepdims=True)
+            # Rounding of the product, and of the eigenvectors themselves.
+            size = np.abs(cross).sum(1, keepdims=True) + self.lambda_max
+            level = 16 * np.finfo(float).eps * size
             out[:, null] = np.where(np.abs(out[:, null]) <= level, 0, out[:, null])
         return out
 
