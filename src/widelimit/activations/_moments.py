@@ -88,16 +88,18 @@ def _near_one(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Matrix
     r"""1 - rho', 1 + rho' and the slope; 1 - rho' with all its digits near rho = 1.
 
     There $1-\rho'=\int_\rho^1(d\rho'/d\rho)\,d\rho$ plus the gap that Cauchy-Schwarz leaves at
-    $\rho=1$ for unequal variances (taken as 0 below rounding). Two Gauss nodes are exact to 1e-12 on
-    an interval that is short against the distance 1/q of the nearest singularity. Chaotic networks
+    $\rho=1$ for unequal variances (taken as 0 below rounding). A few nodes are exact to 1e-12 on an
+    interval that is short against the distance 1/q of the nearest singularity. Chaotic networks
     multiply errors of 1 - rho in every layer, so the difference 1 - rho' itself will not do.
     """
     rho, slope = _correlation(act, cov, size, how)
     minus, plus = at_least_zero(1 - rho), at_least_zero(1 + rho)
-    if not act.has_ntk:  # the slope is not integrable by nodes; 1 - rho' is of first order in the angle
+    if (
+        not act.has_ntk
+    ):  # the slope is not integrable by nodes; 1 - rho' is of first order in the angle
         return minus, plus, slope
     mean = jnp.zeros_like(cov.minus)
-    for x, w in zip(*(a.tolist() for a in gauss_legendre(2)), strict=True):
+    for x, w in _nodes_near_one(bool(act.breaks)):
         part = cov.at(cov.minus * x, 2 - cov.minus * x)
         mean = mean + w * _correlation(act, part, size, how)[1]
     gap = 1 - _correlation(act, cov.at(0 * cov.minus, 0 * cov.minus + 2), size, how)[0]
@@ -107,6 +109,13 @@ def _near_one(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Matrix
     careful = jax.lax.stop_gradient(cov.minus * mean + gap)
     close = cov.minus * (1 + cov.scale) < 1e-3
     return steer(jnp.where(close, careful, minus), minus), plus, slope
+
+
+def _nodes_near_one(kinked: bool) -> list[tuple[float, float]]:
+    """A rule for the mean of a slope on [rho, 1]; with kinks it is analytic in the angle only."""
+    x, w = gauss_legendre(4 if kinked else 2)
+    at, weight = (x**2, 2 * x * w) if kinked else (x, w)
+    return list(zip(at.tolist(), weight.tolist(), strict=True))
 
 
 def _correlation(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Matrix, Matrix]:
