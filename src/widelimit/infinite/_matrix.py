@@ -16,7 +16,9 @@ from ._pair import Pair, outer
 from ._profile import Profiles, build
 from ._propagate import propagate
 
-_TILE = 2**19  # entries of a tile: its state stays in the cache
+# Entries of a tile. On a CPU its state stays in the cache; a GPU wants few and large ones.
+_TILE = {"cpu": 2**19}
+_LARGE_TILE = 2**28
 
 
 class Plan(NamedTuple):
@@ -186,7 +188,8 @@ def _tiles(
 ) -> tuple[Array, ...]:
     """Rows in tiles; the last tile overlaps the one before where the rows do not divide."""
     (n1, _), n2 = first.unit.shape, second.unit.shape[0]
-    rows = max(min(n1, _TILE // n2), min(n1, 8))
+    entries = _TILE.get(jax.default_backend(), _LARGE_TILE)
+    rows = max(min(n1, entries // n2), min(n1, 8))
     edge1, edge2 = edges
 
     def tile(start: Any) -> tuple[Array, ...]:
