@@ -276,3 +276,9 @@ def _small():
 def _ends_in_phi():
     network = wl.finite(wl.Dense() >> wl.Phi("relu"), 4)
     network.nngp(network.init(0, 2), np.eye(2))
+
+
+def test_signals_of_thousands_of_points_fit():
+    """A kernel in needless blocks costs a factor of eighty."""
+    network = wl.finite(wl.resnet(depth=5), 500)
+    assert _network._block_size(network.init(0, 2)) > 10_000

@@ -291,7 +291,7 @@ def _input_dim(params: Any) -> int | None:
 def _block_size(params: Any) -> int:
     """Points whose signals, forward and back, fit into the memory."""
     leaves = jax.tree.leaves(params)
-    outputs = max(leaf.shape[-1] for leaf in leaves[-2:])
+    outputs = leaves[-1].shape[-1]  # of the last layer
     numbers = sum(leaf.shape[0] + outputs * leaf.shape[1] for leaf in leaves if leaf.ndim == 2)
     return max(1, _MEMORY // (numbers * leaves[0].dtype.itemsize))
 

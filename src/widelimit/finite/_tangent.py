@@ -27,9 +27,14 @@ def signals(net: Layer, params: Any, x: Any, how: How) -> list[tuple[Tap, Any]]:
     shapes = jax.eval_shape(lambda: forward(net, params, x, None, how)[1])
     still = jax.tree.map(lambda t: jnp.zeros(t.z.shape, t.z.dtype), shapes, is_leaf=_is_tap)
     y, back, taps = jax.vjp(lambda s: forward(net, params, x, s, how), still, has_aux=True)
-    # Points do not interact, so one pull-back for each output serves all of them.
-    units = jnp.broadcast_to(jnp.eye(y.shape[1], dtype=y.dtype)[:, None, :], (y.shape[1], *y.shape))
-    (deltas,) = jax.vmap(back, out_axes=-3)(units)
+    # Points do not interact, so one pull-back for each output serves all of them. One after the
+    # other: batched over outputs the products would not be plain matrix products, far slower.
+    units = jnp.eye(y.shape[1], dtype=y.dtype)
+    pull = lambda unit: back(jnp.broadcast_to(unit[None, :], y.shape))[0]
+    if y.shape[1] == 1:
+        deltas = jax.tree.map(lambda leaf: leaf[..., None, :, :], pull(units[0]))
+    else:
+        deltas = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -3), jax.lax.map(pull, units))
     taps = [tap._replace(z=None) for tap in jax.tree.leaves(taps, is_leaf=_is_tap)]
     return list(zip(taps, jax.tree.leaves(deltas), strict=True))
 
@@ -41,7 +46,7 @@ def contract(first: Any, second: Any, outputs: str) -> Any:
         (tap1, delta1), (tap2, delta2) = pair
         c_w, c_b = tap1.tangent
         gram = c_w * (tap1.x @ tap2.x.T) + c_b
-        back = jnp.einsum(OUTPUTS[outputs], delta1, delta2)
+        back = _inner(delta1, delta2, outputs)
         return back * gram.reshape(gram.shape + (1,) * (back.ndim - 2))
 
     total: Any = None
@@ -53,6 +58,15 @@ def contract(first: Any, second: Any, outputs: str) -> Any:
             part = term(pair)
         total = part if total is None else total + part
     return total
+
+
+def _inner(delta1: Any, delta2: Any, outputs: str) -> Any:
+    """Inner products of signals; one plain matrix product where there is one."""
+    (k, n1, width), n2 = delta1.shape, delta2.shape[1]
+    if outputs == "full":
+        flat = delta1.reshape(k * n1, width) @ delta2.reshape(k * n2, width).T
+        return flat.reshape(k, n1, k, n2).transpose(1, 3, 0, 2)
+    return jnp.einsum(OUTPUTS[outputs], delta1, delta2)
 
 
 def tangent_kernel(net: Layer, params: Any, x1: Any, x2: Any, how: How, outputs: str) -> Any:
