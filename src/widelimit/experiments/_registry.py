@@ -116,7 +116,7 @@ _ALL = (
         figure8,
         50,
         600,
-        {"width": 500, "networks": 5},
+        {"width": 500, "networks": 5, "rate": 1e-4},
     ),
     Experiment(
         "figure9",
@@ -125,7 +125,7 @@ _ALL = (
         figure9,
         50,
         600,
-        {"width": 500, "networks": 5},
+        {"width": 500, "networks": 5, "rate": 1e-4},
     ),
     Experiment(
         "table1",

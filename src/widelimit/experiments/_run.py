@@ -159,7 +159,7 @@ def _draw(result: Result, place: Path) -> list[str]:
     from widelimit.plot import _paper as paper
 
     files = []
-    for suffix, fig in paper.draw(result).items():
+    for suffix, fig in paper.papers(result).items():
         stem = f"{result.name}{'_' if suffix else ''}{suffix}"
         fig.savefig(place / f"{stem}.png", dpi=160, bbox_inches="tight")
         fig.savefig(place / f"{stem}.pdf", metadata={"CreationDate": None}, bbox_inches="tight")

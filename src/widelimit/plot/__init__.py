@@ -10,6 +10,7 @@ from ._finite import ntk_ellipse as ntk_ellipse
 from ._finite import stability as stability
 from ._finite import trained_networks as trained_networks
 from ._finite import width_convergence as width_convergence
+from ._paper import papers as papers
 from ._signal import correlation_maps as correlation_maps
 from ._signal import depth_effect as depth_effect
 from ._signal import phase_diagram as phase_diagram

@@ -38,7 +38,7 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-def draw(result: Any) -> dict[str, Any]:
+def papers(result: Any) -> dict[str, Any]:
     """The figures of an experiment.
 
     Args:

@@ -68,7 +68,7 @@ def samples(panel: Any, b: Any, y: Any) -> None:
     """The training samples and the target."""
     dense = np.linspace(-np.pi, np.pi, 400)
     panel.plot(dense, target(dense), color="0.75", lw=0.9, zorder=0)
-    panel.plot(b, y, "o", color="k", ms=3.5, zorder=5)
+    panel.plot(b, y, "o", color="k", ms=3.5, zorder=5, clip_on=False)
 
 
 def interpolation(result: Any, measure: str) -> Any:

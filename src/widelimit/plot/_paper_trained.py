@@ -145,7 +145,7 @@ def _power(
 
 def _width_ticks(panel: Any, n: Any) -> None:
     panel.set_xticks(n, [str(int(v)) for v in n])
-    panel.minorticks_off()
+    panel.set_xticks([], minor=True)
 
 
 def descent(result: Any) -> Any:
