@@ -86,9 +86,10 @@ def report(results: dict[str, dict[str, np.ndarray]], repeats: int) -> str:
         "",
         f"At least as good as the better of the two on {wins} of {len(results)} tables (seed 0).",
         "",
-        "The defaults of the network (one hidden layer, a bias in the first layer as large as the "
-        "weights, the ridge by leave-one-out error) were chosen among about a dozen with the folds of "
-        "seed 0 of these tables in view; the other seeds are new splits of the same tables.",
+        "One row of wine is 0.0056 of its accuracy: smaller differences there are ties. The defaults of "
+        "the network (one hidden layer, a bias in the first layer as large as the weights, the ridge by "
+        "leave-one-out error) were chosen among sixteen variants with the folds of seed 0 in view; the "
+        "other seeds are new splits of the same tables.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 import scipy.linalg
 import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -477,3 +479,31 @@ def test_a_singular_matrix_is_said():
     with pytest.warns(UserWarning, match="singular to rounding"):
         model = NTKRegressor(ridge=0.0, b_std=0.0, standardize=False).fit(x, [1.0, 5, 2, 7, 3])
     assert np.isfinite(model.predict(x)).all()
+
+
+NASTY = st.sampled_from([0.0, 1.0, -1.0, 1 + 1e-15, 1e-160, 1e8, -1e90])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    rows=st.lists(st.tuples(NASTY, NASTY, NASTY), min_size=2, max_size=7),
+    ridge=st.sampled_from(["loo", "evidence", 0.0, 1e-3]),
+    standardize=st.booleans(),
+    weight=st.sampled_from([1e-8, 1.0, 1e8]),
+)
+def test_nothing_is_nan(rows, ridge, standardize, weight):
+    x, y = np.array(rows)[:, :2], np.array(rows)[:, 2]
+    weights = np.where(np.arange(len(y)) % 2, weight, 1.0)
+    model = NTKRegressor(ridge=ridge, standardize=standardize)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            model.fit(x, y, weights)
+        except ValueError as error:
+            if "only one sample" in str(error):
+                return
+            raise
+        mean, std, cov = model.predict(x, return_std=True, return_cov=True)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
+    assert np.isfinite(cov).all()
