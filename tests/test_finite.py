@@ -282,3 +282,17 @@ def test_signals_of_thousands_of_points_fit():
     """A kernel in needless blocks costs a factor of eighty."""
     network = wl.finite(wl.resnet(depth=5), 500)
     assert _network._block_size(network.init(0, 2)) > 10_000
+
+
+def test_numpy_points_under_differentiation():
+    """Weights are traced, points are not: the loop of every user."""
+    network, x = wl.finite(NETS["mlp"], 8), points(3, 2)
+    params = network.init(0, 2)
+    gradient = jax.grad(lambda p: network.apply(p, x).sum())(params)
+    step = jax.tree.map(lambda p, g: p + 1e-3 * g, params, gradient)
+    norm = sum(float((g**2).sum()) for g in jax.tree.leaves(gradient))
+    rise = float(network.apply(step, x).sum() - network.apply(params, x).sum())
+    assert rise == pytest.approx(1e-3 * norm, rel=0.05)
+    value = wl.linearize(network.apply, params)(step, x)
+    assert isinstance(value, np.ndarray)
+    np.testing.assert_allclose(value, network.apply(step, x), atol=1e-3)

@@ -92,7 +92,8 @@ def prepare(
     if isinstance(optimiser, str):
         optimiser = _named(model, params, x, batch, optimiser, rate, loss)
     if isinstance(model, eqx.Module) and not isinstance(model, FiniteNetwork):
-        model = functools.partial(model)  # it may hold arrays, which have no hash
+        held: Any = model  # it may hold arrays, which have no hash; a partial has one
+        model = functools.partial(held)
     problem = Problem(model, as_loss(loss), optimiser, batch, shuffle, path, lanes > 0)
     shape = jax.eval_shape(problem.outputs, params, x).shape
     if shape != y.shape:

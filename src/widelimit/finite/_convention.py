@@ -58,12 +58,13 @@ def _widest(dtypes: Any) -> Any:
 def settle(params: Any, x1: Any, x2: Any = None) -> Inputs:
     """Checked points in the dtype of the weights.
 
-    NumPy points give NumPy answers; 64-bit weights are NumPy arrays where JAX runs in 32 bits, and
-    are then computed with in 64 bits.
+    NumPy points give NumPy answers, except for weights that are being traced (differentiated, say);
+    64-bit weights are NumPy arrays where JAX runs in 32 bits, and are then computed with in 64 bits.
     """
     inputs = as_inputs(x1, x2)
     dtype = float_dtype(params)
-    if not inputs.numpy:
+    numpy = inputs.numpy and not is_traced(params)
+    if not numpy:
         dtype = jax.dtypes.canonicalize_dtype(dtype)
     second = None if inputs.x2 is None else inputs.x2.astype(dtype)
-    return Inputs(inputs.x1.astype(dtype), second, inputs.numpy, dtype)
+    return Inputs(inputs.x1.astype(dtype), second, numpy, dtype)

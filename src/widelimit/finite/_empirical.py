@@ -93,7 +93,7 @@ def empirical_ntk(
 
 def _settle(params: Any, x1: Any, x2: Any) -> Inputs:
     """Points of any rank in the dtype of the parameters, unless they are integers (tokens)."""
-    numpy = not (is_jax(x1) or is_jax(x2))
+    numpy = not (is_jax(x1) or is_jax(x2) or is_traced(params))
     dtype = float_dtype(params)
     dtype = dtype if numpy else jax.dtypes.canonicalize_dtype(dtype)
     first = _points(x1, "x1", dtype)

@@ -6,8 +6,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from widelimit._base.scalars import as_count
+
+from ._convention import float_dtype, is_traced
 
 
 class TaylorModel(eqx.Module):
@@ -27,7 +30,13 @@ class TaylorModel(eqx.Module):
     order: int = eqx.field(static=True)
 
     def __call__(self, params: Any, x: Any) -> Any:
-        """The polynomial at `params` and the points `x`."""
+        """The polynomial at `params` and the points `x`; NumPy points give NumPy values."""
+        if isinstance(x, np.ndarray) and not is_traced((params, self.params)):
+            with jax.enable_x64(True):
+                return np.array(self._value(params, jnp.asarray(x, float_dtype(params))))
+        return self._value(params, x)
+
+    def _value(self, params: Any, x: Any) -> Any:
         start, frozen = eqx.partition(self.params, eqx.is_inexact_array)
         where, _ = eqx.partition(params, eqx.is_inexact_array)
         try:
