@@ -176,6 +176,9 @@ def test_evidence_is_the_density_of_a_normal(data, net):
     a = wl.nngp(net, x) + 0.1 * np.eye(6)
     exact = sum(multivariate_normal.logpdf(c, cov=a) for c in y.T)
     assert abs(wl.log_marginal_likelihood(net, x, y, 0.1) - exact) < 1e-11
+    tangent = multivariate_normal.logpdf(y[:, 0], cov=wl.ntk(net, x) + 0.1 * np.eye(6))
+    got = wl.log_marginal_likelihood(net, x, y[:, 0], 0.1, kernel="ntk")
+    assert abs(got - tangent) < 1e-11
     value = wl.log_marginal_likelihood(net, jnp.asarray(x), jnp.asarray(y), 0.1)
     assert isinstance(value, jax.Array)
     assert abs(float(value) - exact) < 1e-3
@@ -226,9 +229,9 @@ def test_a_fit_stops_where_the_evidence_is_flat():
 def test_the_gradient_by_tiles_does_not_depend_on_them(monkeypatch):
     x, y = sample(12)
     net = wl.Dense(w_std=1.5, b_std=0.3) >> wl.Phi("erf") >> wl.Dense()
-    whole = wl.fit_evidence(net, x, y, kernel="ntk", max_steps=3)
+    whole = wl.fit_evidence(net, x, y, max_steps=3)
     monkeypatch.setattr("widelimit.dynamics._evidence._TILE", 5)
-    tiled = wl.fit_evidence(net, x, y, kernel="ntk", max_steps=3)
+    tiled = wl.fit_evidence(net, x, y, max_steps=3)
     np.testing.assert_allclose(tiled.parameters, whole.parameters, rtol=1e-5)
     assert len(whole.parameters) == 3
     assert whole.net != net
