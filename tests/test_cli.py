@@ -35,6 +35,12 @@ def test_reproduce_writes_and_then_keeps(run, tmp_path):
     assert (again.exit_code, "kept" in again.output) == (0, True)
 
 
+def test_the_full_size_says_how_long_it_takes(run, tmp_path):
+    found = run("reproduce", "--full", "--figure", 7, "--out", tmp_path / "out", "--seed", 3)
+    assert found.exit_code == 0
+    assert "take about 1 minute" in found.output
+
+
 def test_an_unknown_figure_lists_the_known(run, tmp_path):
     found = run("reproduce", "--figure", 77, "--out", tmp_path / "new")
     assert found.exit_code == 2

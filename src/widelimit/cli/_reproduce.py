@@ -70,10 +70,11 @@ def _announce(console: Console, chosen: list[Any]) -> None:
     import jax
 
     on_gpu = jax.default_backend() == "gpu"
-    training = {"figure1", "figure3", "figure8", "figure9", "stability", "convergence", "descent"}
-    seconds = sum(e.seconds_full * (40 if e.name in training and not on_gpu else 1) for e in chosen)
+    longest = lambda e: e.seconds_full if on_gpu else max(e.seconds_full, e.seconds_cpu)
+    seconds = sum(map(longest, chosen))
     where = "the GPU" if on_gpu else "this CPU (no GPU was found)"
-    words = f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"
+    minutes = max(1, round(seconds / 60))
+    words = f"{minutes} minute{'s' * (minutes > 1)}" if minutes < 120 else f"{minutes // 60} hours"
     console.print(f"The papers' own sizes take about {words} on {where}.", style="bold")
 
 

@@ -18,7 +18,7 @@ def jacobian_bounds(
     alphas: Sequence[float] = (1.0, 0.1, 0.01),
     width: int = 2000,
     measured_width: int = 256,
-    measured_depths: Sequence[int] = (1, 3, 5),
+    measured_depths: Sequence[int] = (1, 5),
     activation: Any = "relu",
     samples: str = "authors",
     seed: int = 0,

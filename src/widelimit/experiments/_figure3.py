@@ -1,5 +1,6 @@
 """Figure 3: networks trained outside the kernel regime."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,11 +8,10 @@ from widelimit.analysis import smoothness
 from widelimit.finite import finite
 
 from ._circle import grid
-from ._interpolation import falling
 from ._result import Progress, Result, Table, judge
 from ._setting import angles, describe_samples, target
 from ._setting import networks as all_networks
-from ._training import POINTS, Counter, bends, spread, train_all
+from ._training import POINTS, Counter, bends, clearly_below, spread, train_all
 
 PANELS = (("Adam", 6, 1e-3), ("SGD", 6, 1e-2), ("SGD", 10, 1e-2))
 
@@ -52,7 +52,7 @@ def figure3(
     nets = all_networks(depth, alphas, activation)
     counter = Counter(progress, len(nets) * networks * sum(p[1] for p in panels))
     probe = smoothness.circle_points(grid(POINTS))
-    drawn, rows, means = {}, [], {}
+    drawn, rows = {}, []
     for optimiser, count, rate in panels:
         b = angles(count, samples, seed)
         key = f"{count} samples, {optimiser}"
@@ -76,13 +76,19 @@ def figure3(
             drawn[key]["curves"][name] = trained.outputs[:, ::4]
             drawn[key]["mu"][name], drawn[key]["loss"][name] = mu, trained.loss
             rows.append((key, name, float(mu.mean()), spread(mu), float(trained.loss.mean())))
-        means[key] = [float(mu.mean()) for mu in drawn[key]["mu"].values()]
     verdict = judge(
         "Outside the kernel regime, too, ResNets are smoother, the more so the smaller alpha.",
-        f"The mean of mu_D2 (N = {POINTS}) over the networks falls from the MLP to the smallest "
-        "alpha in each panel.",
-        {key: falling(values) for key, values in means.items()},
-        "; ".join(f"{k}: {', '.join(f'{v:.4g}' for v in values)}" for k, values in means.items()),
+        f"The mean of mu_D2 (N = {POINTS}) over the networks falls, by more than the standard error "
+        "of the difference, from each network to the next, in each panel.",
+        {
+            f"{key}: {second} against {first}": clearly_below(case["mu"][second], case["mu"][first])
+            for key, case in drawn.items()
+            for first, second in itertools.pairwise(case["mu"])
+        },
+        "; ".join(
+            f"{key}: {', '.join(spread(mu) for mu in case['mu'].values())}"
+            for key, case in drawn.items()
+        ),
     )
     settings = {
         "depth": depth,

@@ -10,11 +10,10 @@ from widelimit.analysis import smoothness
 from widelimit.finite import finite
 
 from ._circle import grid
-from ._interpolation import falling
 from ._result import Progress, Result, Table, judge
 from ._setting import angles, describe_samples, target
 from ._setting import networks as all_networks
-from ._training import POINTS, Counter, bends, spread, train_all
+from ._training import POINTS, Counter, bends, clearly_below, spread, train_all
 
 
 def figure8(
@@ -105,15 +104,23 @@ def adam_figure(
         mu = measure(trained.outputs)
         curves[name], mus[name], losses[name] = trained.outputs[:, ::2], mu, trained.loss
         rows.append((name, float(mu.mean()), spread(mu), float(trained.loss.mean())))
-    means = {name: float(mu.mean()) for name, mu in mus.items()}
-    names = list(means)
-    verdict = judge(
-        "ResNets trained with Adam are smoother than the MLP, the more so the smaller alpha.",
-        "The mean roughness over the networks falls with each step from the MLP to the smallest "
-        "alpha.",
-        {f"{b} against {a}": falling([means[a], means[b]]) for a, b in itertools.pairwise(names)}
-        | {f"{names[-1]} against {names[0]}": falling([means[names[0]], means[names[-1]]])},
-        ", ".join(f"{name}: {spread(mu)}" for name, mu in mus.items()),
+    verdicts = (
+        judge(
+            "ResNets trained with Adam are smoother than the MLP, the more so the smaller alpha.",
+            "The mean roughness over the networks falls, by more than the standard error of the "
+            "difference, with each step from the MLP to the smallest alpha, and over all.",
+            {
+                f"{b} against {a}": clearly_below(mus[b], mus[a])
+                for a, b in [*itertools.pairwise(mus), (next(iter(mus)), list(mus)[-1])]
+            },
+            ", ".join(f"{name}: {spread(mu)}" for name, mu in mus.items()),
+        ),
+        judge(
+            "The trained networks interpolate the samples.",
+            "The mean loss is at most 1 % of the loss of the zero function.",
+            {n: v.mean() <= 0.01 * np.sum(target(b) ** 2) / 2 for n, v in losses.items()},
+            "mean losses " + ", ".join(f"{n}: {v.mean():.2g}" for n, v in losses.items()),
+        ),
     )
     size = (
         f"{networks} networks of width {settings['width']} each (paper: 5 of width 500), "
@@ -130,4 +137,4 @@ def adam_figure(
         "mu": mus,
         "loss": losses,
     }
-    return Result(figure, settings, data, (table,), (verdict,), size)
+    return Result(figure, settings, data, (table,), verdicts, size)

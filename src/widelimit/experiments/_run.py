@@ -161,8 +161,10 @@ def _draw(result: Result, place: Path) -> list[str]:
     files = []
     for suffix, fig in paper.papers(result).items():
         stem = f"{result.name}{'_' if suffix else ''}{suffix}"
-        fig.savefig(place / f"{stem}.png", dpi=160, bbox_inches="tight")
-        fig.savefig(place / f"{stem}.pdf", metadata={"CreationDate": None}, bbox_inches="tight")
+        fig.draw_without_rendering()
+        fig.set_layout_engine("none")  # it is laid out once, not again for each file
+        fig.savefig(place / f"{stem}.png", dpi=160)
+        fig.savefig(place / f"{stem}.pdf", metadata={"CreationDate": None})
         paper.close(fig)
         files.append(f"{stem}.png")
     return files + paper.animate(result, place)

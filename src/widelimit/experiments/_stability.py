@@ -66,7 +66,7 @@ def stability(
         data[name] = found._asdict()
         rows.append((name, found.covered, *found.drift_rate, *found.path_rate))
         relative = found.error / found.error[:, :, :1]
-        excess = float((relative / found.envelope[None, None, :]).max())
+        excess = float((relative / found.envelope[None, None, :])[:, :, 1:].max())
         worst = f"largest |e_t| over the bound: {excess:.3g}"
         note = "" if found.covered else " (outside the theorem's hypotheses)"
         rate, error = found.drift_rate

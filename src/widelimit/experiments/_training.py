@@ -103,6 +103,14 @@ def bends(outputs: np.ndarray) -> np.ndarray:
     return np.array([float(smoothness.second_derivative(f, check=False)) for f in outputs])
 
 
+def clearly_below(second: np.ndarray, first: np.ndarray) -> bool:
+    """Whether the second mean is smaller by more than the standard error of the difference."""
+    error = np.hypot(
+        *(v.std(ddof=1) / np.sqrt(len(v)) if len(v) > 1 else 0.0 for v in (first, second))
+    )
+    return bool(first.mean() - second.mean() > error)
+
+
 def spread(values: Any) -> str:
     """Mean and standard deviation in words."""
     values = np.asarray(values)

@@ -1,6 +1,7 @@
 """The page itself: plain HTML, its style inside, nothing loaded from elsewhere."""
 
 import html
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -139,9 +140,8 @@ def _time(seconds: float) -> str:
 
 
 def _text(value: Any) -> str:
-    plain = html.escape(str(value)).replace("ResNet alpha", "ResNet α")
-    return (
-        plain.replace("alpha = ", "α = ")
-        .replace("mu_D2", "μ<sub>D2</sub>")
-        .replace("mu_G", "μ<sub>G</sub>")
-    )
+    """Escaped, with Greek letters where the plain text spells them."""
+    plain = html.escape(str(value))
+    plain = re.sub(r"\bResNet (\d[\d.]*)", r"ResNet α = \1", plain)
+    plain = plain.replace("mu_D2", "μ<sub>D2</sub>").replace("mu_G", "μ<sub>G</sub>")
+    return re.sub(r"\bmu\b", "μ", re.sub(r"\balpha\b", "α", plain))
