@@ -203,6 +203,16 @@ def test_time_with_a_ridge_is_flow_with_weight_decay(seed):
     np.testing.assert_allclose(model.dual_coef_[:, 0], alpha, rtol=1e-9)
 
 
+def test_a_long_time_is_for_ever(seed):
+    x, y = table(seed, n=40)
+    y = y + np.random.default_rng(seed).standard_normal(40)
+    long, ever = NTKRegressor(time=1e7).fit(x, y), NTKRegressor().fit(x, y)
+    assert long.ridge_ == ever.ridge_
+    np.testing.assert_allclose(long.predict(x), ever.predict(x), rtol=1e-8)
+    np.testing.assert_allclose(long.leave_one_out(x, y), ever.leave_one_out(x, y), rtol=1e-7)
+    np.testing.assert_allclose(NTKRegressor(time=0.0).fit(x, y).predict(x), y.mean())
+
+
 def test_conjugate_gradients_agree_with_cholesky(seed):
     x, y = table(seed, n=60, outputs=2)
     weights = np.random.default_rng(seed).uniform(0.5, 2, 60)
