@@ -56,7 +56,11 @@ def value_of(x: Any) -> Any:
 
 def is_traced(tree: Any) -> bool:
     """Whether some value in the tree is not known yet (inside jit or vmap; grad alone knows)."""
-    return any(value_of(leaf) is None for leaf in jax.tree.leaves(tree))
+
+    def unknown(leaf: Any) -> bool:  # one entry tells; the rest stays on its device
+        return value_of(leaf.ravel()[:1] if is_jax(leaf) else 0) is None
+
+    return any(map(unknown, jax.tree.leaves(tree)))
 
 
 def _as_array(x: Any, name: str) -> Any:
@@ -112,10 +116,10 @@ def _check(array: Any, name: str, rank: int, layout: str) -> None:
 
 def check_finite(array: Any, name: str) -> None:
     """Refuse NaN and infinity where the values can be looked at."""
-    value = value_of(array)
-    if value is None or np.isfinite(value).all():
+    finite = jnp.isfinite(array).all() if is_jax(array) else np.isfinite(array).all()
+    if value_of(finite) is None or value_of(finite):
         return
-    bad = np.argwhere(~np.isfinite(value))
+    bad = np.argwhere(~np.isfinite(value_of(array)))
     raise ValueError(
         f"{name} contains {len(bad)} NaN or infinite values, the first at index "
         f"{tuple(int(i) for i in bad[0])}. Remove or impute them."

@@ -154,17 +154,20 @@ def _compute(net: Layer, x1: Any, x2: Any, wanted: tuple[str, ...], path: str | 
 def _prepare(net: Layer, inputs: Inputs, wanted: tuple[str, ...], path: str | None) -> Any:
     """Choose the path and the precision of what has no closed form."""
     structure, zeros, numbers = split(net)
-    known_net, known_x = not is_traced(numbers), not is_traced((inputs.x1, inputs.x2))
+    known_net = not is_traced(numbers)
     rows, columns = _sizes(inputs)
-    low, high = _second_moments(inputs) if known_x else (1.0, 1.0)
-    how = how_for(net, inputs)
     scale_free = homogeneity(net) is not None
-    equal = scale_free or (known_x and high - low <= norm_tolerance(inputs.dtype) * high)
+    moments = None if scale_free and _closed_form(net) else second_moments(inputs)
+    how = how_for(net, inputs, moments)
+    equal = scale_free
+    if not scale_free and moments is not None:
+        equal = moments[1] - moments[0] <= norm_tolerance(inputs.dtype) * moments[1]
     if path is None:
-        path = "layers" if rows * columns < _LARGE or (known_x and not equal) else "either"
+        unequal = moments is not None and not equal
+        path = "layers" if rows * columns < _LARGE or unequal else "either"
     profiles = None
-    if path != "layers" and known_net and equal and high > 0:
-        q = 1.0 if scale_free else high
+    if path != "layers" and known_net and equal and (moments is None or moments[1] > 0):
+        q = 1.0 if scale_free or moments is None else moments[1]
         with jax.ensure_compile_time_eval():
             profiles = _profiles(*_key(net), q, how, cut_off(inputs.dtype))
             path = "profile" if bool(certified(profiles, inputs.dtype)) else "layers"
@@ -176,28 +179,36 @@ def _prepare(net: Layer, inputs: Inputs, wanted: tuple[str, ...], path: str | No
     return Plan(structure, zeros, wanted, path, scale_free, how, terms), numbers, profiles
 
 
-def how_for(net: Layer, inputs: Inputs) -> How:
-    """How the moments of these activations are best evaluated at these inputs."""
-    if is_traced((net, inputs.x1, inputs.x2)):
+def how_for(net: Layer, inputs: Inputs, moments: tuple[float, float] | None) -> How:
+    """How the moments of these activations are best evaluated at inputs of these sizes."""
+    if _closed_form(net) or moments is None or is_traced(net):
         return How()
     rows, columns = _sizes(inputs)
-    many = rows * columns > MANY
-    return _how(*_key(net), *_second_moments(inputs), str(inputs.dtype), many)
+    return _how(*_key(net), *moments, str(inputs.dtype), rows * columns > MANY)
+
+
+def _closed_form(net: Layer) -> bool:
+    return all(act.closed_form or act.breaks for act in activations_of(net))
 
 
 def _sizes(inputs: Inputs) -> tuple[int, int]:
     return len(inputs.x1), len(inputs.x1 if inputs.x2 is None else inputs.x2)
 
 
-def _second_moments(inputs: Inputs) -> tuple[float, float]:
-    low, high = np.inf, 0.0
-    for x in (inputs.x1, inputs.x2):
-        if x is not None:
-            x = value_of(x)
-            assert x is not None
-            q = np.einsum("ij,ij->i", x, x, dtype=np.float64) / x.shape[1]
-            low, high = min(low, q.min()), max(high, q.max())
-    return float(low), float(high)
+def second_moments(inputs: Inputs) -> tuple[float, float] | None:
+    """The smallest and the largest |x|^2/d, or None while they are not known."""
+    if is_traced((inputs.x1, inputs.x2)):
+        return None
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():
+        found = [_extremes(jax.lax.stop_gradient(x)) for x in inputs[:2] if x is not None]
+        values = np.asarray(found)
+    return float(values[:, 0].min()), float(values[:, 1].max())
+
+
+@jax.jit
+def _extremes(x: Any) -> Any:
+    q = jnp.sum(x.astype(jnp.float64) ** 2, axis=1) / x.shape[1]
+    return jnp.stack([jnp.min(q), jnp.max(q)])
 
 
 def _key(net: Layer) -> Any:

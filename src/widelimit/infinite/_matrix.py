@@ -157,7 +157,7 @@ class _ByProfile(NamedTuple):
     def sizes(self, points: Points, alive: Any) -> Array:
         """sqrt(K(x, x)) for each input, 0 where the kernel vanishes."""
         with jax.enable_x64(True):
-            root = jnp.sqrt(_diagonal(self.net, self.plan.how, points.q).q1)
+            root = jnp.sqrt(_diagonal(self.net, self.plan, points.q).q1)
             return jnp.where(alive | ~points.zero, root, 0)
 
     def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> tuple[Array, ...]:
@@ -167,15 +167,18 @@ class _ByProfile(NamedTuple):
         return tuple(size * getattr(self.profiles, w).at(minus, plus, t) for w, t in pick)
 
 
-def _diagonal(net: Layer, how: How, q: Float[Array, " n"]) -> Pair:
-    zero = jnp.zeros_like(q)
-    return propagate(net, Pair(q, q, zero, zero + 2, zero), how)
+def _diagonal(net: Layer, plan: Plan, q: Float[Array, " n"]) -> Pair:
+    """Each input with itself; where all norms are equal, one input speaks for all."""
+    some = q[:1] if plan.path == "profile" and not plan.scale_free else q
+    zero = jnp.zeros_like(some)
+    pair = propagate(net, Pair(some, some, zero, zero + 2, zero), plan.how)
+    return jax.tree.map(lambda a: jnp.broadcast_to(a, q.shape), pair)
 
 
 def _exact_diagonal(net: Layer, plan: Plan, points: Points, alive: Any, out: Any) -> Any:
     """The diagonal in float64, then rounded once."""
     with jax.enable_x64(True):
-        pair = _diagonal(net, plan.how, points.q)
+        pair = _diagonal(net, plan, points.q)
         exact = {"nngp": pair.q1, "ntk": pair.q1 * pair.ntk}
         i = jnp.arange(points.q.size)
         keep = alive | ~points.zero

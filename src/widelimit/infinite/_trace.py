@@ -12,7 +12,7 @@ from widelimit.describe import check
 from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
 
 from ._correlation import as_points, correlation
-from ._kernels import how_for
+from ._kernels import how_for, second_moments
 from ._pair import Pair, outer
 from ._propagate import propagate
 
@@ -83,7 +83,7 @@ def trace(net: Layer, x1: Any, x2: Any = None) -> Trace:
     check(net, ntk=True)
     inputs = as_inputs(x1, x2)
     with convention(inputs):
-        how = how_for(net, inputs)
+        how = how_for(net, inputs, second_moments(inputs))
         visits: list[_Visit] = []
         first = as_points(jnp.asarray(inputs.x1))
         second = first if inputs.x2 is None else as_points(jnp.asarray(inputs.x2))

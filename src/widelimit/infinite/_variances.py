@@ -8,7 +8,7 @@ import numpy as np
 
 from widelimit._base.passes import layer_pass
 from widelimit.activations import How, second_moment, terms_needed
-from widelimit.describe import activations_of, linear_factor
+from widelimit.describe import linear_factor
 from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
 
 MANY = 2**12  # entries from which a quadrature for each is too slow
@@ -76,8 +76,6 @@ def choose_how(net: Layer, q: Any, dtype: Any, *, many: bool) -> How:
     Returns:
         The choice; the two-dimensional quadrature where no series is long enough.
     """
-    if all(act.closed_form or act.breaks for act in activations_of(net)):
-        return How(terms=32)
     seen: list[Any] = []
     with jax.enable_x64(True):
         visit_variances(net, jnp.asarray(q, jnp.float64), seen)
