@@ -98,7 +98,7 @@ def test_the_last_layer_kernel_is_the_covariance_over_the_last_layer(scheme):
     assert (abs(sampled - kernel) < 4.5 * spread).all()
 
 
-@settings(deadline=None, max_examples=3, derandomize=True)
+@settings(deadline=None, max_examples=2, derandomize=True)
 @given(st.floats(0.5, 1.6), st.floats(0.3, 1.5), st.floats(0.1, 1.2), st.integers(0, 10**6))
 def test_sampled_kernels_agree_with_the_limit(w_std, b_std, alpha, seed):
     """All scales different from 1, unequal norms, three features."""
@@ -117,7 +117,7 @@ def test_sampled_kernels_agree_with_the_limit(w_std, b_std, alpha, seed):
         assert (abs(estimate.mean - exact) <= 4.5 * estimate.stderr + 8 / width * scale).all()
 
 
-SAMPLED = ("relu", "tanh", "gelu", "abs", "leaky_relu(0.1)")
+SAMPLED = ("relu", "tanh", "gelu", "abs")
 
 
 @pytest.mark.parametrize("activation", SAMPLED)
