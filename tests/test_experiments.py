@@ -289,3 +289,35 @@ def test_every_experiment_has_a_figure():
     from widelimit.plot import _paper
 
     assert set(_paper.FORMS) == set(EXPERIMENTS)
+
+
+TINY = {
+    "figure1": {"width": 8, "networks": 2, "kernel_width": 16, "kernels": 2, "depth": 1}
+    | {"counts": (4,), "rates": (0.1,), "steps": (20,)},
+    "figure8": {"width": 8, "networks": 2, "epochs": 2, "count": 4, "alphas": (), "depth": 1},
+    "figure9": {"width": 8, "networks": 2, "epochs": 2, "count": 4, "alphas": (), "depth": 1},
+    "convergence": {"widths": (16, 64), "draws": 3, "products": 50, "depth": 1},
+    "stability": {"activations": ("erf",), "widths": (8, 32), "networks": 2, "steps": 20}
+    | {"count": 3, "depth": 1},
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_small_sizes_have_the_whole_form(name, tmp_path):
+    from widelimit.experiments._run import _draw
+
+    steps = []
+    found = EXPERIMENTS[name].run(**TINY[name], progress=lambda *done: steps.append(done))
+    assert steps[-1][0] == steps[-1][1]  # the bar reaches its end
+    assert steps == sorted(steps)
+    assert {v.verdict for v in found.verdicts} <= {"holds", "holds in part", "does not hold"}
+    files = _draw(Result.from_json(found.to_json()), tmp_path)
+    assert all((tmp_path / file).stat().st_size > 5_000 for file in files)
+
+
+def test_animation(tmp_path):
+    from widelimit.experiments._run import _draw
+
+    found = ex.ellipse(images=np.eye(2), widths=(8,), steps=10)
+    assert _draw(Result.from_json(found.to_json()), tmp_path) == ["ellipse.png", "ellipse.gif"]
+    assert (tmp_path / "ellipse.gif").read_bytes()[:6] == b"GIF89a"

@@ -59,7 +59,7 @@ def figure1(
     net = resnet(depth=depth, alpha=alpha, activation=activation)
     work = [s * n // 100 for s, n in zip(steps, counts, strict=True)]
     counter = Counter(progress, kernels * 20 + networks * sum(work))
-    around = grid(64)
+    around = grid(256)
     probe = smoothness.circle_points(around).astype(np.float32)
     origin = np.array([[1.0, 0.0]], np.float32)
     found = monte_carlo_kernels(
@@ -92,7 +92,7 @@ def figure1(
         )
         model = train(net, x, y)
         at_end = model.descend(smoothness.circle_points(around), steps=last, lr=rate)
-        for_ever = interpolate(net, b, y, jitter=jitter_for(samples)).shown[:: 512 // 64]
+        for_ever = interpolate(net, b, y, jitter=jitter_for(samples)).shown[:: 512 // 256]
         panels[str(count)] = {
             "b": b,
             "y": y,

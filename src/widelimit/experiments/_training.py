@@ -105,10 +105,8 @@ def bends(outputs: np.ndarray) -> np.ndarray:
 
 def clearly_below(second: np.ndarray, first: np.ndarray) -> bool:
     """Whether the second mean is smaller by more than the standard error of the difference."""
-    error = np.hypot(
-        *(v.std(ddof=1) / np.sqrt(len(v)) if len(v) > 1 else 0.0 for v in (first, second))
-    )
-    return bool(first.mean() - second.mean() > error)
+    variances = [v.var(ddof=1) / len(v) for v in (first, second) if len(v) > 1]
+    return bool(first.mean() - second.mean() > np.sqrt(sum(variances)))
 
 
 def spread(values: Any) -> str:
