@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import widelimit as wl
 from widelimit import experiments as ex
-from widelimit.experiments import _circle, _random_sets, _store
+from widelimit.experiments import _circle, _ellipse, _random_sets, _store
 from widelimit.experiments._registry import EXPERIMENTS
 from widelimit.experiments._result import Result, Table, Verdict, judge
 
@@ -159,6 +159,18 @@ def test_ellipse_of_any_two_inputs():
     assert found.data["limit"] == pytest.approx(wl.ntk(net, images), rel=1e-12)
     with pytest.raises(ValueError, match="two inputs"):
         ex.ellipse(images=images[:1])
+
+
+def test_accuracy_of_digits_by_another_path():
+    found = ex.digits(depths=(1,), sizes=(20,), alphas=(), draws=1, seed=4)
+    images, labels = _ellipse.load_digits((0, 8))
+    y = np.where(labels == 0, 1.0, -1.0)
+    order = np.random.default_rng([4, 20, 0]).permutation(len(y))
+    x = images[order] - images[order[:20]].mean(0)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    model = wl.train(wl.mlp(depth=1), x[:20], y[order[:20]])
+    right = np.sign(model.predict(x[20:])) == y[order[20:]]
+    assert found.data["accuracy"]["N = 20, L = 1"]["MLP"][0] == pytest.approx(right.mean())
 
 
 def test_judge():

@@ -3,6 +3,7 @@
 from ._bounds import jacobian_bounds as jacobian_bounds
 from ._convergence import convergence as convergence
 from ._descent import descent as descent
+from ._digits import digits as digits
 from ._ellipse import ellipse as ellipse
 from ._erf import erf as erf
 from ._figure1 import figure1 as figure1

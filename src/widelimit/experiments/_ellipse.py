@@ -49,7 +49,7 @@ def ellipse(
     Reference:
         Jacot, Gabriel and Hongler (2018): the animation shown with the paper.
     """
-    x = _digits() if images is None else np.asarray(images, dtype=np.float64)
+    x = _two_digits() if images is None else np.asarray(images, dtype=np.float64)
     if x.ndim != 2 or len(x) != 2:
         raise ValueError(f"images must be two inputs, shape (2, d); got {x.shape}.")
     y = np.array([1.0, -1.0])
@@ -120,14 +120,20 @@ def ellipse(
     return Result("ellipse", settings, data, (table,), (verdict,), size)
 
 
-def _digits() -> np.ndarray:
+def load_digits(labels: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Scikit-learn's images of some digits, pixels in [0, 1], and their labels."""
     try:
-        from sklearn.datasets import load_digits
+        from sklearn import datasets
     except ImportError as error:
         raise ImportError(
-            "The two images come with scikit-learn, which is not installed. Install it with: "
-            "pip install 'widelimit[estimators]', or pass images=..."
+            "The images come with scikit-learn, which is not installed. Install it with: "
+            "pip install 'widelimit[estimators]'"
         ) from error
-    digits: Any = load_digits()
-    first = [int(np.flatnonzero(digits.target == label)[0]) for label in (0, 1)]
-    return digits.data[first] / 16.0
+    bunch: Any = datasets.load_digits()
+    chosen = np.isin(bunch.target, labels)
+    return bunch.data[chosen] / 16.0, bunch.target[chosen]
+
+
+def _two_digits() -> np.ndarray:
+    images, labels = load_digits((0, 1))
+    return np.stack([images[np.flatnonzero(labels == label)[0]] for label in (0, 1)])

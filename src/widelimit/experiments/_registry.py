@@ -7,6 +7,7 @@ from typing import Any
 from ._bounds import jacobian_bounds
 from ._convergence import convergence
 from ._descent import descent
+from ._digits import digits
 from ._ellipse import ellipse
 from ._erf import erf
 from ._figure1 import figure1
@@ -157,6 +158,15 @@ _ALL = (
         5,
         20,
         {"draws": 400},
+    ),
+    Experiment(
+        "digits",
+        "Accuracy of kernel regression on images of 0 and 8",
+        f"{_PAPER}: published version, experiment on MNIST",
+        digits,
+        20,
+        40,
+        {"draws": 100},
     ),
     Experiment(
         "erf",

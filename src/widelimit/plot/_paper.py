@@ -28,6 +28,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "table1": {"": closed.table_of_mu},
     "table2": {"": closed.sphere},
     "random_sets": {"": closed.shares},
+    "digits": {"": closed.digits},
     "erf": {"": closed.erf},
     "measures": {"": closed.measures},
     "bounds": {"": closed.bounds},

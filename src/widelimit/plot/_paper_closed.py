@@ -302,3 +302,27 @@ def bounds(result: Any) -> Any:
         panel.set_xlabel("depth $L$")
     note(fig, result.size)
     return fig
+
+
+def digits(result: Any) -> Any:
+    """Error rates against depth, a panel for each number of training images."""
+    data = result.data
+    sizes = [int(n) for n in data["sizes"]]
+    fig, panels = figure(1, len(sizes), width=3.2, height=2.6)
+    for panel, size in zip(panels[0], sizes, strict=True):
+        cases = [data["accuracy"][f"N = {size}, L = {int(depth)}"] for depth in data["depths"]]
+        for i, name in enumerate(cases[0]):
+            rates = [100 * (1 - case[name]) for case in cases]
+            means = [r.mean() for r in rates]
+            errors = [r.std(ddof=1) / np.sqrt(len(r)) if len(r) > 1 else 0.0 for r in rates]
+            style = look(name, i)
+            panel.errorbar(
+                data["depths"], means, yerr=errors, fmt="o", capsize=2, label=words(name), **style
+            )
+        panel.set_xlabel("depth $L$")
+        panel.set_title(f"{size} training images")
+        panel.set_ylim(bottom=0)
+    panels[0][0].set_ylabel("errors, %")
+    panels[0][-1].legend(fontsize=7, frameon=False)
+    note(fig, result.size)
+    return fig
