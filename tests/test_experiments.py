@@ -162,7 +162,7 @@ def test_ellipse_of_any_two_inputs():
 
 
 def test_accuracy_of_digits_by_another_path():
-    found = ex.digits(depths=(1,), sizes=(20,), alphas=(), draws=1, seed=4)
+    found = ex.digits(depths=(1,), sizes=(20,), alphas=(1.0,), draws=1, seed=4)
     images, labels = _ellipse.load_digits((0, 8))
     y = np.where(labels == 0, 1.0, -1.0)
     order = np.random.default_rng([4, 20, 0]).permutation(len(y))
