@@ -23,7 +23,7 @@ def erf(
 
     Args:
         depths: L.
-        counts: The numbers of samples.
+        counts: The numbers of samples; equispaced ones are made odd.
         alphas: The attenuations.
         samples: "authors", "equispaced" or "random".
         seed: Of random samples.
@@ -36,10 +36,10 @@ def erf(
         Tirer, Bruna and Giryes (2022), remark on erf.
     """
     jitter, rows, mus, curves, done = jitter_for(samples), [], {}, {}, 0
-    sets = [(n, angles(n, samples, seed), samples) for n in counts]
-    if (
-        samples != "equispaced"
-    ):  # an odd number: antipodes make the kernels of odd networks singular
+    # Antipodes make the kernels of odd networks singular, so equispaced samples are odd in number.
+    numbers = [n | 1 for n in counts] if samples == "equispaced" else counts
+    sets = [(n, angles(n, samples, seed), samples) for n in numbers]
+    if samples != "equispaced":
         sets.append((7, angles(7, "equispaced"), "equispaced"))
     for depth in depths:
         nets = networks(depth, alphas, "erf")

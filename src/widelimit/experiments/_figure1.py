@@ -193,8 +193,7 @@ def _read(kernel: dict, peak: float, panels: dict, kernels: int) -> tuple[tuple,
             "So does each single network.",
             "The worst network is within 10 % of the closed form.",
             single,
-            "; ".join(f"{r[0]} samples: {r[7]:.0f} %" for r in rows)
-            + " (a network keeps a part of its own initial function)",
+            "; ".join(f"{r[0]} samples: {r[7]:.0f} %" for r in rows),
         ),
     )
     return tables, verdicts

@@ -180,7 +180,7 @@ def stability(result: Any) -> Any:
         error.semilogy(data["steps"], data["envelope"], "k--", lw=1, label="bound")
         error.set_ylabel(f"{name}: $|e_t|/|e_0|$")
         error.set_xlabel("step")
-        error.legend(fontsize=6.5, frameon=False, ncols=2)
+        above(error, columns=3)
         root = np.sqrt(data["path"].shape[1])
         for panel, key, text in (
             (path, "path", "path of the weights"),
