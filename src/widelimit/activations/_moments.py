@@ -51,7 +51,7 @@ def _line_moment(act: Activation, q: Float[Array, "..."]) -> Float[Array, "..."]
     """The second moment by a rule that is cut at 0 and at the activation's break points."""
 
     def one(q):
-        z, w = _panels([c / jnp.sqrt(q) for c in _fronts(act)], q)
+        z, w = _panels(act, [c / jnp.sqrt(q) for c in _fronts(act)], q)
         return jnp.sum(w * act.fn(jnp.sqrt(q) * z) ** 2)
 
     return jnp.vectorize(one)(q)
@@ -92,17 +92,22 @@ def _near_one(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Matrix
     interval that is short against the distance 1/q of the nearest singularity. Chaotic networks
     multiply errors of 1 - rho in every layer, so the difference 1 - rho' itself will not do.
     """
-    rho, slope = _correlation(act, cov, size, how)
-    minus, plus = at_least_zero(1 - rho), at_least_zero(1 + rho)
     if (
         not act.has_ntk
     ):  # the slope is not integrable by nodes; 1 - rho' is of first order in the angle
-        return minus, plus, slope
-    mean = jnp.zeros_like(cov.minus)
-    for x, w in _nodes_near_one(bool(act.breaks)):
-        part = cov.at(cov.minus * x, 2 - cov.minus * x)
-        mean = mean + w * _correlation(act, part, size, how)[1]
-    gap = 1 - _correlation(act, cov.at(0 * cov.minus, 0 * cov.minus + 2), size, how)[0]
+        rho, slope = _correlation(act, cov, size, how)
+        return at_least_zero(1 - rho), at_least_zero(1 + rho), slope
+    # One evaluation for the pair itself, the nodes between it and rho = 1, and rho = 1: the program
+    # stays small, and so does the time to compile it.
+    rule = _nodes_near_one(bool(act.breaks))
+    fractions = [1.0, *(x for x, _ in rule), 0.0]
+    minuses = jnp.stack([cov.minus * f for f in fractions])
+    pluses = jnp.concatenate([cov.plus[None], 2 - minuses[1:]])
+    stacked = Cov(cov.q1[None], cov.q2[None], minuses, pluses)
+    rhos, slopes = _correlation(act, stacked, size[None], how)
+    minus, plus, slope = at_least_zero(1 - rhos[0]), at_least_zero(1 + rhos[0]), slopes[0]
+    mean = sum(w * slopes[1 + i] for i, (_, w) in enumerate(rule))
+    gap = 1 - rhos[-1]
     noise = (8 if act.closed_form else 64) * jnp.finfo(gap.dtype).eps
     alike = jnp.abs(cov.q1 - cov.q2) <= 1e-7 * (cov.q1 + cov.q2)  # the gap is of second order
     gap = jnp.where(alike | (gap < noise), 0, gap)
@@ -203,9 +208,11 @@ def terms_needed(act: Activation, variances: list[float], tolerance: float) -> i
 # --- Quadrature in the plane ----------------------------------------------------------------------
 
 
-def _panels(places: list[Array], like: Array) -> tuple[Array, Array]:
+def _panels(act: Activation, places: list[Array], like: Array) -> tuple[Array, Array]:
     """Nodes and Gaussian weights on the line, cut at 0 (where the Gaussian peaks) and at `places`."""
-    left, right, weights = (jnp.asarray(a, like.dtype)[None, :] for a in graded(_NODES))
+    # Without breaks this is called for steep fronts only, which need more nodes.
+    rule = graded(_NODES if act.breaks else 56)
+    left, right, weights = (jnp.asarray(a, like.dtype)[None, :] for a in rule)
     cuts = [-_REACH, 0.0, _REACH, *(jnp.clip(p, -_REACH, _REACH) for p in places)]
     edges = jnp.sort(jnp.stack([jnp.broadcast_to(jnp.asarray(c, like.dtype), ()) for c in cuts]))
     a, b = edges[:-1, None], edges[1:, None]
@@ -228,11 +235,11 @@ def _integrate(act: Activation, cov: Cov, integrand) -> Array:
     for c in _fronts(act):  # u meets the front, and v, which follows u within a few sines
         centre = safe_divide(c / root2, cov.rho)
         outer += [c / root1, centre - 7 * sine, centre + 7 * sine]
-    z1, w1 = _panels(outer, cov.minus)
+    z1, w1 = _panels(act, outer, cov.minus)
 
     def inner(z1):
         meets = [safe_divide(c / root2 - cov.rho * z1, sine) for c in _fronts(act)]
-        z2, w2 = _panels(meets, cov.minus)
+        z2, w2 = _panels(act, meets, cov.minus)
         u, v = root1 * z1, root2 * (cov.rho * z1 + sine * z2)
         return jnp.sum(w2 * integrand(z1, jnp.broadcast_to(u, v.shape), z2, v))
 
@@ -264,5 +271,11 @@ def _plane_jvp(act, order, primals, tangents):
         by_rho = weight(lambda z1, z2: lean(z1, z2) - per_sine(per_sine(cov.rho * (z2**2 - 1))))
         by_q1 = weight(lambda z1, z2: (z1**2 - 1 - cov.rho * lean(z1, z2)) / 2) / cov.q1
         by_q2 = weight(lambda z1, z2: ((z2**2 - 1) + cov.rho * lean(z1, z2)) / 2) / cov.q2
+        # Where u and v coincide the density degenerates; there the function is differentiated.
+        bend = lambda x: jax.jvp(prime, (x,), (jnp.ones_like(x),))[1]
+        path1 = _integrate(act, cov, lambda z1, u, z2, v: bend(u) * u * prime(v)) / (2 * cov.q1)
+        path2 = _integrate(act, cov, lambda z1, u, z2, v: prime(u) * bend(v) * v) / (2 * cov.q2)
+        coincide = per_sine(jnp.ones_like(cov.minus)) == 0
+        by_q1, by_q2 = jnp.where(coincide, path1, by_q1), jnp.where(coincide, path2, by_q2)
     change = by_q1 * d.q1 + by_q2 * d.q2 + by_rho * d_rho
     return _plane(act, order, cov), change

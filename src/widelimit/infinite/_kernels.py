@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from widelimit._base.arrays import Inputs, as_inputs, convention, is_traced, value_of
+from widelimit._base.arrays import Inputs, as_inputs, is_traced, value_of
 from widelimit._base.scalars import as_scalar, concrete
 from widelimit.activations import How
 from widelimit.describe import activations_of, check
@@ -146,7 +146,9 @@ def profile(net: Layer, variance: float = 1.0) -> Profile:
 def _compute(net: Layer, x1: Any, x2: Any, wanted: tuple[str, ...], path: str | None = None) -> Any:
     check(net, ntk="ntk" in wanted)
     inputs = as_inputs(x1, x2)
-    with convention(inputs):
+    # Always in 64 bits: matrices have the inputs' dtype, but the network's numbers must not be
+    # rounded to 32 bits before they are raised to the power of the depth.
+    with jax.enable_x64(True):
         plan, numbers, profiles = _prepare(net, inputs, wanted, path)
         return inputs.answer(gram(plan, numbers, inputs.x1, inputs.x2, profiles))
 

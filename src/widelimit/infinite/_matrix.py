@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from widelimit._base.numerics import steer
-from widelimit.activations import How
+from widelimit.activations import Activation, How
+from widelimit.describe import activations_of
 from widelimit.layers import Dense, Layer
 
 from ._correlation import Points, as_points, correlation, map_correlation
@@ -66,10 +67,9 @@ def _gram(
     net = join(plan, numbers)
     first = as_points(x1)
     second = first if x2 is None else as_points(x2)
-    alive = _survives_zero(net, plan.how)
 
     def fill(evaluate: Any) -> tuple[Array, ...]:
-        edges = evaluate.sizes(first, alive), evaluate.sizes(second, alive)
+        edges = evaluate.sizes(first), evaluate.sizes(second)
         return _tiles(evaluate, first, second, edges, symmetric=x2 is None)
 
     layers = _ByLayers(net, plan)
@@ -79,8 +79,9 @@ def _gram(
         out = fill(_ByProfile(net, plan, profiles))
     else:
         out = _either(net, plan, first, second, fill, layers)
-    if x2 is None:
-        out = _exact_diagonal(net, plan, first, alive, out)
+    # In double precision the tiles set the diagonal as well as a separate pass would.
+    if x2 is None and not (plan.path == "layers" and x1.dtype == jnp.float64):
+        out = _exact_diagonal(net, plan, first, out)
     return out
 
 
@@ -110,8 +111,7 @@ def differentiable_gram(
         pair = Pair(first.q[:, None], second.q[None, :], minus, plus, jnp.zeros_like(minus))
         out = propagate(net, pair, plan.how)
         size = outer(jnp.sqrt(out.q1), jnp.sqrt(out.q2), minus)
-        alive = _survives_zero(net, plan.how)
-        dead = ~alive & (first.zero[:, None] | second.zero[None, :])
+        dead = ~_kept(net, first)[:, None] | ~_kept(net, second)[None, :]
         results = []
         for name in plan.wanted:
             value = size * (out.rho if name == "nngp" else out.ntk)
@@ -119,11 +119,23 @@ def differentiable_gram(
         return tuple(results)
 
 
-def _survives_zero(net: Layer, how: How) -> Any:
-    """Whether a zero input gives a non-zero variance at the output (a bias, or phi(0) != 0)."""
-    with jax.enable_x64(True):
-        zero = jnp.zeros((1,), jnp.float64)
-        return propagate(net, Pair(zero, zero, zero, zero + 2, zero), how).q1[0] > 0
+def vanishes_at_zero(net: Layer) -> bool:
+    """Whether a zero input gives a zero output: no bias, and activations that vanish at 0."""
+    nodes = jax.tree.leaves(net, is_leaf=lambda node: isinstance(node, Dense))
+    dense = [node for node in nodes if isinstance(node, Dense)]
+    biases = any(not (isinstance(d.b_std, float) and d.b_std == 0) for d in dense)
+    return not biases and all(_at_zero(act) == 0 for act in activations_of(net))
+
+
+@functools.cache
+def _at_zero(act: Activation) -> float:
+    with jax.ensure_compile_time_eval():
+        return float(act.fn(jnp.zeros(())))
+
+
+def _kept(net: Layer, points: Points) -> Any:
+    """Which inputs have a kernel that is not exactly zero."""
+    return ~points.zero if vanishes_at_zero(net) else jnp.ones_like(points.zero)
 
 
 class _ByLayers(NamedTuple):
@@ -132,9 +144,8 @@ class _ByLayers(NamedTuple):
     net: Layer
     plan: Plan
 
-    def sizes(self, points: Points, alive: Any) -> tuple[Array, Array]:
-        with jax.enable_x64(True):
-            return points.q, alive | ~points.zero
+    def sizes(self, points: Points) -> tuple[Array, Array]:
+        return points.q, _kept(self.net, points)
 
     def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> tuple[Array, ...]:
         with jax.enable_x64(True):
@@ -154,11 +165,11 @@ class _ByProfile(NamedTuple):
     plan: Plan
     profiles: Profiles
 
-    def sizes(self, points: Points, alive: Any) -> Array:
+    def sizes(self, points: Points) -> Array:
         """sqrt(K(x, x)) for each input, 0 where the kernel vanishes."""
         with jax.enable_x64(True):
             root = jnp.sqrt(_diagonal(self.net, self.plan, points.q).q1)
-            return jnp.where(alive | ~points.zero, root, 0)
+            return jnp.where(_kept(self.net, points), root, 0)
 
     def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> tuple[Array, ...]:
         size = outer(edge1[:, None], edge2[None, :], minus)
@@ -175,13 +186,13 @@ def _diagonal(net: Layer, plan: Plan, q: Float[Array, " n"]) -> Pair:
     return jax.tree.map(lambda a: jnp.broadcast_to(a, q.shape), pair)
 
 
-def _exact_diagonal(net: Layer, plan: Plan, points: Points, alive: Any, out: Any) -> Any:
+def _exact_diagonal(net: Layer, plan: Plan, points: Points, out: Any) -> Any:
     """The diagonal in float64, then rounded once."""
     with jax.enable_x64(True):
         pair = _diagonal(net, plan, points.q)
         exact = {"nngp": pair.q1, "ntk": pair.q1 * pair.ntk}
         i = jnp.arange(points.q.size)
-        keep = alive | ~points.zero
+        keep = _kept(net, points)
         put = lambda name, m: m.at[i, i].set(jnp.where(keep, exact[name], 0).astype(m.dtype))
         return tuple(put(name, matrix) for name, matrix in zip(plan.wanted, out, strict=True))
 
@@ -198,7 +209,14 @@ def _tiles(
     def tile(start: Any) -> tuple[Array, ...]:
         cut = lambda a: jax.lax.dynamic_slice_in_dim(a, start, rows)
         part = jax.tree.map(cut, edge1)
-        then = lambda minus, plus: evaluate.tile(minus, plus, part, edge2)
+
+        def then(minus: Array, plus: Array) -> tuple[Array, ...]:
+            if symmetric:
+                row, column = (jax.lax.broadcasted_iota(jnp.int32, minus.shape, i) for i in (0, 1))
+                same = column == row + start
+                minus, plus = jnp.where(same, 0, minus), jnp.where(same, 2, plus)
+            return evaluate.tile(minus, plus, part, edge2)
+
         return map_correlation(then, cut(first.unit), second.unit, start if symmetric else None)
 
     if rows == n1:

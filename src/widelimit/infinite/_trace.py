@@ -13,6 +13,7 @@ from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scal
 
 from ._correlation import as_points, correlation
 from ._kernels import how_for, second_moments
+from ._matrix import vanishes_at_zero
 from ._pair import Pair, outer
 from ._propagate import propagate
 
@@ -94,7 +95,8 @@ def trace(net: Layer, x1: Any, x2: Any = None) -> Trace:
                 minus, plus = jnp.where(same, 0, minus), jnp.where(same, 2, plus)
             start = Pair(first.q[:, None], second.q[None, :], minus, plus, jnp.zeros_like(minus))
             final = walk(net, start, how, visits)
-            dead = _dead(net, how, first.zero[:, None] | second.zero[None, :])
+            zero = first.zero[:, None] | second.zero[None, :]
+            dead = zero if vanishes_at_zero(net) else jnp.zeros_like(zero)
             value = lambda p: _kernels_of(p, dead)
             steps = tuple(Step(repr(v.layer), *value(v.after)) for v in visits)
             record = Trace(steps, *_paper_quantities(net, visits, final, value))
@@ -112,12 +114,6 @@ class _Visit(NamedTuple):
     before: Pair
     after: Pair
     slope: Any = None  # of the output's correlation, for an activation
-
-
-def _dead(net: Layer, how: How, zero: Any) -> Any:
-    nothing = jnp.zeros((1, 1))
-    alive = propagate(net, Pair(nothing, nothing, nothing, nothing + 2, nothing), how).q1[0, 0] > 0
-    return zero & ~alive
 
 
 def _kernels_of(pair: Pair, dead: Any) -> tuple[Any, Any]:
