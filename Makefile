@@ -24,7 +24,7 @@ test: $(READY)  ## formatter, linter, type checker, doctests, examples, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=10
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -16,6 +16,13 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 GOLDEN = Path(__file__).parent / "golden"
 
 
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs():
+    """Free compiled programs after each file: thousands of them exhaust a process's memory maps."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture
 def key(request):
     """A JAX key that depends on the test's name alone."""

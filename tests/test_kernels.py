@@ -16,7 +16,7 @@ NETWORKS = [
     wl.mlp(3),
     wl.mlp(2, "erf", w_std=1.3, b_std=0.4),
     wl.mlp(2, "tanh", w_std=1.1, b_std=0.2),
-    wl.mlp(2, "elu", w_std=1.1),
+    wl.mlp(1, "elu", w_std=1.1),
     wl.mlp(2, "relu_power(2)", w_std=0.7),
     wl.mlp(2, "polynomial(0.2, 1, 0.3)", w_std=0.8),
     wl.mlp(0),

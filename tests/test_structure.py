@@ -15,9 +15,9 @@ LEVELS = (
     {"describe"},
     {"infinite", "finite", "linalg"},
     {"analysis", "dynamics"},
-    {"estimators", "plot", "testing"},
+    {"estimators", "plot", "report", "testing"},
     {"experiments"},
-    {"report", "cli"},
+    {"cli"},
 )
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}
 FILES = sorted(SRC.rglob("*.py"))

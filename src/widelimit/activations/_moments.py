@@ -112,7 +112,8 @@ def _near_one(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Matrix
     alike = jnp.abs(cov.q1 - cov.q2) <= 1e-7 * (cov.q1 + cov.q2)  # the gap is of second order
     gap = jnp.where(alike | (gap < noise), 0, gap)
     careful = jax.lax.stop_gradient(cov.minus * mean + gap)
-    close = cov.minus * (1 + cov.scale) < 1e-3
+    reach = 1e-3 if gap.dtype == jnp.float64 else 3e-2  # single precision loses its digits sooner
+    close = cov.minus * (1 + cov.scale) < reach
     return steer(jnp.where(close, careful, minus), minus), plus, slope
 
 

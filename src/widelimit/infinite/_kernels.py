@@ -78,8 +78,8 @@ def ntk(net: Layer, x1: Any, x2: Any = None) -> Any:
     Example:
         >>> import widelimit as wl
         >>> wl.ntk(wl.resnet(depth=5, alpha=0.1), [[1.0, 0.0], [0.0, 1.0]]).round(4)
-        array([[1.0508, 0.0119],
-               [0.0119, 1.0508]])
+        array([[1.0508, 0.0081],
+               [0.0081, 1.0508]])
 
     Reference:
         Jacot, Gabriel and Hongler (2018); Tirer, Bruna and Giryes (2022), Theorem 2.
@@ -149,8 +149,19 @@ def _compute(net: Layer, x1: Any, x2: Any, wanted: tuple[str, ...], path: str | 
     # Always in 64 bits: matrices have the inputs' dtype, but the network's numbers must not be
     # rounded to 32 bits before they are raised to the power of the depth.
     with jax.enable_x64(True):
-        plan, numbers, profiles = _prepare(net, inputs, wanted, path)
-        return inputs.answer(gram(plan, numbers, inputs.x1, inputs.x2, profiles))
+        work = _working_precision(inputs)
+        plan, numbers, profiles = _prepare(net, work, wanted, path)
+        out = gram(plan, numbers, work.x1, work.x2, profiles)
+        return inputs.answer(tuple(matrix.astype(inputs.dtype) for matrix in out))
+
+
+def _working_precision(inputs: Inputs) -> Inputs:
+    """Small matrices cost nothing in float64; large ones are computed in float32 if that was given."""
+    rows, columns = _sizes(inputs)
+    double, single = jnp.dtype("float64"), jnp.dtype("float32")
+    dtype = double if rows * columns < _LARGE or inputs.dtype == double else single
+    cast = lambda x: None if x is None else x.astype(dtype)
+    return inputs._replace(x1=cast(inputs.x1), x2=cast(inputs.x2), dtype=dtype)
 
 
 def _prepare(net: Layer, inputs: Inputs, wanted: tuple[str, ...], path: str | None) -> Any:
