@@ -156,10 +156,14 @@ def _compute(net: Layer, x1: Any, x2: Any, wanted: tuple[str, ...], path: str | 
 
 
 def _working_precision(inputs: Inputs) -> Inputs:
-    """Small matrices cost nothing in float64; large ones are computed in float32 if that was given."""
+    """Small NumPy matrices cost nothing in float64; all else is computed in what was given.
+
+    JAX arrays keep their precision: a derivative's backward pass may run outside this context.
+    """
     rows, columns = _sizes(inputs)
     double, single = jnp.dtype("float64"), jnp.dtype("float32")
-    dtype = double if rows * columns < _LARGE or inputs.dtype == double else single
+    small = inputs.numpy and rows * columns < _LARGE
+    dtype = double if small or inputs.dtype == double else single
     cast = lambda x: None if x is None else x.astype(dtype)
     return inputs._replace(x1=cast(inputs.x1), x2=cast(inputs.x2), dtype=dtype)
 
