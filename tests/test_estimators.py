@@ -513,7 +513,10 @@ def test_nothing_is_nan(rows, ridge, standardize, weight):
             if "only one sample" in str(error):
                 return
             raise
-        mean, std, cov = model.predict(x, return_std=True, return_cov=True)
-    assert np.isfinite(mean).all()
-    assert np.isfinite(std).all()
-    assert np.isfinite(cov).all()
+        mean, std = model.predict(x, return_std=True)
+        assert np.isfinite(mean).all()
+        assert np.isfinite(std).all()
+        try:
+            assert np.isfinite(model.predict(x, return_cov=True)[1]).all()
+        except OverflowError:
+            assert np.sqrt(model.amplitude_) * std.max() > 1e100

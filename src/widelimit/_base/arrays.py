@@ -56,11 +56,22 @@ def value_of(x: Any) -> Any:
 
 def is_traced(tree: Any) -> bool:
     """Whether some value in the tree is not known yet (inside jit or vmap; grad alone knows)."""
+    return any(value_of(leaf) is None for leaf in _samples(tree))
 
-    def unknown(leaf: Any) -> bool:  # one entry tells; the rest stays on its device
-        return value_of(leaf.ravel()[:1] if is_jax(leaf) else 0) is None
 
-    return any(map(unknown, jax.tree.leaves(tree)))
+def is_transformed(tree: Any) -> bool:
+    """Whether some value in the tree is being traced or differentiated."""
+    try:
+        for leaf in _samples(tree):
+            np.asarray(leaf)
+    except jax.errors.TracerArrayConversionError:
+        return True
+    return False
+
+
+def _samples(tree: Any) -> list[Any]:
+    """One entry of each JAX array: it tells, and the rest stays on its device."""
+    return [leaf.ravel()[:1] for leaf in jax.tree.leaves(tree) if is_jax(leaf)]
 
 
 def _as_array(x: Any, name: str) -> Any:

@@ -2,10 +2,13 @@
 
 import functools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 # Minus and plus stand for 1 - rho and 1 + rho throughout: near rho = 1 the first keeps the digits
@@ -110,31 +113,42 @@ def _angle_coefficients(double: bool) -> tuple[tuple[float, ...], tuple[float, .
     return _economise(first, degree), _economise(second, degree)
 
 
-def horner(coefficients: tuple[float, ...], y: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The polynomial with the given coefficients, lowest degree first."""
+def evaluate_polynomial(coefficients: Sequence[Any], y: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The polynomial with the given coefficients, lowest degree first.
+
+    Even and odd powers are summed apart: two short chains of multiplications keep a processor
+    busy where one long chain makes it wait.
+    """
+    if len(coefficients) < 6:
+        return _horner(coefficients, y)
+    square = y * y
+    return _horner(coefficients[::2], square) + y * _horner(coefficients[1::2], square)
+
+
+def _horner(coefficients: Sequence[Any], y: Float[Array, "..."]) -> Float[Array, "..."]:
     total = jnp.full_like(y, coefficients[-1])
     for c in coefficients[-2::-1]:
         total = total * y + c
     return total
 
 
-def short_angle(minus: Half, plus: Half) -> tuple[Half, Half, Half]:
+def short_angle(minus: Half, plus: Half | None) -> tuple[Half, Half, Half]:
     r"""The angle to the nearer end, without a transcendental function.
 
     With $\theta=\arccos\rho$ and $\varphi=\min(\theta,\pi-\theta)$, $h=\sin^2(\varphi/2)$.
 
     Args:
         minus: $1-\rho$.
-        plus: $1+\rho$.
+        plus: $1+\rho$; None where $\rho\ge0$ is known.
 
     Returns:
         $h$, $\varphi$ and $w=\sin\varphi-\varphi\cos\varphi$, each with full relative accuracy.
     """
-    h = jnp.minimum(jnp.minimum(minus, plus) / 2, 0.5)
+    h = minus / 2 if plus is None else jnp.minimum(jnp.minimum(minus, plus) / 2, 0.5)
     r = jnp.sqrt(h)
     first, second = _angle_coefficients(h.dtype == jnp.float64)
     y = 4 * h - 1
-    return h, r * horner(first, y), r * h * horner(second, y)
+    return h, r * evaluate_polynomial(first, y), r * h * evaluate_polynomial(second, y)
 
 
 def over_sine(d_rho: Half, minus: Half, plus: Half) -> Half:
@@ -165,38 +179,72 @@ def _angle_jvp(primals, tangents):
     return angle(minus, plus), -over_sine(d_rho, minus, plus)
 
 
-def clenshaw(
+def chebyshev_sum(
     coefficients: Float[Array, " size"], y: Float[Array, "..."], terms: int | None = None
 ) -> Float[Array, "..."]:
     """A Chebyshev series at y in [-1, 1].
 
     Args:
-        coefficients: Lowest degree first; the size is a multiple of 16.
+        coefficients: Float64, lowest degree first; the size is a multiple of 16.
         y: Where to evaluate.
-        terms: How many coefficients to use; the sum is then unrolled and fuses with what surrounds
-            it. None: a loop that stops at the last non-zero coefficient, found at run time.
+        terms: How many coefficients to use, a multiple of 8; the sum is then one expression, which
+            fuses with what surrounds it. None: a loop that stops at the last non-zero coefficient,
+            found at run time.
 
     Returns:
-        The values, of the shape of y.
+        The values, of the shape and dtype of y.
     """
+    if terms is None:
+        return _clenshaw(coefficients.astype(y.dtype), y)
+    stages = 2 if terms <= 96 else 3
+    parts = 2**stages
+    table = jnp.matmul(_by_parts(terms, parts), coefficients[:terms], precision="highest")
+    table = table.astype(y.dtype).reshape(parts, -1)
+    basis = [jnp.ones_like(y), y]
+    for n in range(2, parts):
+        low, high = basis[n // 2], basis[n - n // 2]
+        basis.append(2 * low * high - (y if n % 2 else 1))
+    z = y
+    for _ in range(stages):
+        z = 2 * z * z - 1
+    return sum(t * _horner(tuple(c), z) for t, c in zip(basis, table, strict=True))
+
+
+@functools.cache
+def _by_parts(terms: int, parts: int) -> np.ndarray:
+    r"""From Chebyshev coefficients to those of $\sum_{j<s}T_j(y)\sum_kg_{jk}T_s(y)^k$, s = parts.
+
+    One multiplication for each coefficient, half of Clenshaw's rule, and s independent chains. The
+    coefficients of powers grow by 2.4 for each k, those of an analytic function fall by more: the
+    s-th power of its rate in y. The entries are integers, and exact.
+    """
+    powers = np.zeros((terms // parts + 1, terms // parts))  # second kind: U_k(z), k from -1
+    powers[1, 0] = 1
+    for k in range(2, len(powers)):
+        powers[k] = 2 * np.roll(powers[k - 1], 1) - powers[k - 2]
+    out = np.zeros((parts, terms // parts, terms))
+    for n in range(terms):  # T_(sk+j) = U_k(z) T_j - U_(k-1)(z) T_(s-j), and T_k(z) for j = 0
+        k, j = divmod(n, parts)
+        if j:
+            out[j, :, n] += powers[k + 1]
+            out[parts - j, :, n] -= powers[k]
+        else:  # T_k = U_k - z U_(k-1)
+            out[0, :, n] = powers[k + 1] - np.roll(powers[k], 1)
+    return out.reshape(terms, terms)
+
+
+def _clenshaw(coefficients: Float[Array, " size"], y: Float[Array, "..."]) -> Float[Array, "..."]:
     twice = 2 * y
-
-    def add(carry, part, count):
-        b1, b2 = carry
-        for j in range(count - 1, -1, -1):
-            b1, b2 = twice * b1 - b2 + part[j], b1
-        return b1, b2
-
-    zero = jnp.zeros_like(y)
-    if terms is not None:
-        b1, b2 = add((zero, zero), coefficients, terms)
-        return b1 - y * b2
     index = jnp.arange(coefficients.size, dtype=jnp.int32)
     blocks = (jnp.max(jnp.where(coefficients != 0, index + 1, 0)) + 15) // 16
 
     def block(i, carry):
-        start = 16 * (blocks - 1 - i)
-        return add(carry, jax.lax.dynamic_slice_in_dim(coefficients, start, 16), 16)
+        b1, b2 = carry
+        part = jax.lax.dynamic_slice_in_dim(coefficients, 16 * (blocks - 1 - i), 16)
+        for j in range(15, -1, -1):
+            b1, b2 = twice * b1 - b2 + part[j], b1
+        return b1, b2
 
+    zero = jnp.zeros_like(y)
     b1, b2 = jax.lax.fori_loop(jnp.int32(0), blocks, block, (zero, zero))
     return b1 - y * b2

@@ -84,7 +84,8 @@ class Activation:
         dual: $E[\varphi(u)\varphi(v)]$ as a function of `Cov`.
         dual_dot: $E[\varphi'(u)\varphi'(v)]$; by default the derivative of `dual` in the covariance.
         angular: For positively homogeneous activations: (1-rho, 1+rho) to the same of the output
-            and the slope of the output's correlation; exact to rounding at both ends.
+            and the slope of the output's correlation; exact to rounding at both ends. None in place
+            of 1+rho, both ways, says that rho is known to be at least 0.
         hermite: For polynomials: the finitely many Hermite coefficients at variance q.
         degree: $\varphi(cx)=c^{degree}\varphi(x)$ for $c>0$, if there is such a number.
         parity: "odd", "even" or None.
@@ -101,7 +102,7 @@ class Activation:
     fn: Callable[[Any], Any]
     dual: Formula | None = None
     dual_dot: Formula | None = None
-    angular: Callable[[Matrix, Matrix], tuple[Matrix, Matrix, Matrix]] | None = None
+    angular: Callable[[Matrix, Matrix | None], tuple[Matrix, Matrix | None, Matrix]] | None = None
     hermite: Callable[[Matrix], Matrix] | None = None
     degree: float | None = None
     parity: str | None = None

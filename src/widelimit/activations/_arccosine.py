@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from widelimit._base.numerics import horner, safe_sqrt
+from widelimit._base.numerics import evaluate_polynomial, safe_sqrt
 
 from ._activation import Activation, Cov, family_name, register, register_family
 
@@ -31,7 +31,9 @@ def _j(order: int, minus, plus):
     p, q = _polynomials(order)
     rho = (plus - minus) / 2
     theta = Cov(rho, rho, minus, plus).theta
-    return horner(p, rho) * safe_sqrt(minus * plus) + (jnp.pi - theta) * horner(q, rho)
+    return evaluate_polynomial(p, rho) * safe_sqrt(minus * plus) + (
+        jnp.pi - theta
+    ) * evaluate_polynomial(q, rho)
 
 
 @_j.defjvp

@@ -59,7 +59,7 @@ def _line_moment(act: Activation, q: Float[Array, "..."]) -> Float[Array, "..."]
 
 def transform(
     act: Activation, cov: Cov, t1: Matrix, t2: Matrix, how: How
-) -> tuple[Matrix, Matrix, Matrix]:
+) -> tuple[Matrix, Matrix | None, Matrix]:
     """One non-linear layer: 1 - rho' and 1 + rho' of the output, and the slope of rho'.
 
     Args:
@@ -70,7 +70,8 @@ def transform(
         how: How to evaluate what has no closed form.
 
     Returns:
-        1 - rho', 1 + rho', and d rho'/d rho, each of the shape of `cov.minus`.
+        1 - rho', 1 + rho' (or None, where rho' is known to be at least 0), and d rho'/d rho, each
+        of the shape of `cov.minus`.
     """
     if act.angular is not None:
         return act.angular(cov.minus, cov.plus)

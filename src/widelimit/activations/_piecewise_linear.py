@@ -18,11 +18,14 @@ from ._activation import Activation, family_name, register, register_family
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _angular(c, minus, plus):
     h, phi, w = short_angle(minus, plus)
+    if plus is None:
+        return minus - ((1 - c) / jnp.pi) * w, None, 1 - ((1 - c) / jnp.pi) * phi
     near = 2 * h - w / jnp.pi  # 1 - kappa at the angle phi
     far = w / jnp.pi  # kappa at the angle pi - phi
     obtuse = minus > plus
     out_minus = jnp.where(obtuse, (1 + c) - far - c * near, near + c * far)
-    out_plus = jnp.where(obtuse, (1 - c) + far + c * near, 2 - near - c * far)
+    # Unless the activation is nearly odd, its output is never negatively correlated.
+    out_plus = jnp.where(obtuse, (1 - c) + far + c * near, 2 - near - c * far) if c > 0 else None
     theta = jnp.where(obtuse, jnp.pi - phi, phi)
     return out_minus, out_plus, 1 - (1 - c) / jnp.pi * theta
 
@@ -31,10 +34,14 @@ def _angular(c, minus, plus):
 def _angular_jvp(c, primals, tangents):
     minus, plus = primals
     out_minus, out_plus, slope = _angular(c, minus, plus)
-    d_rho = (tangents[1] - tangents[0]) / 2
+    if plus is None:
+        d_rho, plus = -tangents[0], 2 - minus
+    else:
+        d_rho = (tangents[1] - tangents[0]) / 2
     change = slope * d_rho
     bend = over_sine(d_rho, minus, plus) * ((1 - c) / jnp.pi)
-    return (out_minus, out_plus, slope), (-change, change, bend)
+    d_plus = None if out_plus is None else change
+    return (out_minus, out_plus, slope), (-change, d_plus, bend)
 
 
 def piecewise_linear(name: str, a: float, b: float, fn, *, latex: str) -> Activation:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import hermite_e
 
-from widelimit._base.numerics import horner
+from widelimit._base.numerics import evaluate_polynomial
 
 from ._activation import Activation, family_name, register_family
 
@@ -40,7 +40,7 @@ def _from_coefficients(name: str, coefficients: tuple[float, ...], latex: str) -
 
     return Activation(
         name,
-        lambda x: horner(coefficients, jnp.asarray(x)),
+        lambda x: evaluate_polynomial(coefficients, jnp.asarray(x)),
         hermite=hermite,
         degree=used[0] if len(used) == 1 else None,
         parity="odd"

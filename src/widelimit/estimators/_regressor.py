@@ -154,9 +154,9 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         out = [self._answer(self._mean + self._scale * mean)]
         if return_std:
             variance = np.maximum(np.diagonal(spread) if return_cov else spread, 0)
-            out.append(self._answer(np.sqrt(variance[:, None] * amplitude)))
+            out.append(self._answer(np.sqrt(variance)[:, None] * np.sqrt(amplitude)))
         if return_cov:
-            out.append(self._answer(((spread + spread.T) / 2)[:, :, None] * amplitude))
+            out.append(self._answer(_covariance(spread, amplitude)))
         return tuple(out)
 
     def leave_one_out(self, X: Any, y: Any) -> np.ndarray:
@@ -206,3 +206,15 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _answer(self, value: np.ndarray) -> np.ndarray:
         return value[..., 0] if self._flat else value
+
+
+def _covariance(spread: np.ndarray, amplitude: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        out = ((spread + spread.T) / 2)[:, :, None] * amplitude
+    if not np.isfinite(out).all():
+        raise OverflowError(
+            f"The covariance, about {spread.max():.1g} times {amplitude.max():.1g}, exceeds the largest "
+            "float64. Bring X and y to sizes near 1 (standardize=True does so for X), or ask for the "
+            "standard deviation only."
+        )
+    return out

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from widelimit._base.arrays import Inputs, as_inputs, is_traced, value_of
+from widelimit._base.arrays import Inputs, as_inputs, is_traced, is_transformed, value_of
 from widelimit._base.scalars import as_scalar, concrete
 from widelimit.activations import How
 from widelimit.describe import activations_of, check
@@ -16,6 +16,7 @@ from widelimit.layers import Layer
 
 from ._matrix import Plan, certified, cut_off, gram, join, norm_tolerance, split
 from ._profile import Profile, Profiles, build
+from ._propagate import with_loops
 from ._scale_free import homogeneity
 from ._variances import MANY, choose_how, visit_variances
 
@@ -170,8 +171,9 @@ def _working_precision(inputs: Inputs) -> Inputs:
 
 def _prepare(net: Layer, inputs: Inputs, wanted: tuple[str, ...], path: str | None) -> Any:
     """Choose the path and the precision of what has no closed form."""
-    structure, zeros, numbers = split(net)
-    known_net = not is_traced(numbers)
+    known_net = not is_traced(net)
+    plain = not is_transformed((net, inputs.x1, inputs.x2))
+    structure, zeros, numbers = split(with_loops(net) if plain else net)
     rows, columns = _sizes(inputs)
     scale_free = homogeneity(net) is not None
     moments = None if scale_free and _closed_form(net) else second_moments(inputs)
@@ -245,6 +247,8 @@ def _how(
 @functools.lru_cache(maxsize=256)
 def _profiles(structure: Any, zeros: Any, numbers: Any, q: float, how: How, cut: float) -> Profiles:
     with jax.enable_x64(True):
+        net = with_loops(join(Plan(structure, zeros, (), "profile", True, how), numbers))
+        structure, zeros, numbers = split(net)
         out = _build(Plan(structure, zeros, (), "profile", True, how), numbers, q, cut)
         return jax.tree.map(np.asarray, out)
 

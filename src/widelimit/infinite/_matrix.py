@@ -1,10 +1,12 @@
 """Gram matrices: tiles of rows, each by the profile or layer by layer; derivatives layer by layer."""
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.numerics import steer
@@ -18,7 +20,7 @@ from ._profile import Profiles, build
 from ._propagate import propagate
 
 # Entries of a tile. On a CPU its state stays in the cache; a GPU wants few and large ones.
-_TILE = {"cpu": 2**19}
+_TILE = {"cpu": 2**18}
 _LARGE_TILE = 2**28
 
 
@@ -200,36 +202,61 @@ def _exact_diagonal(net: Layer, plan: Plan, points: Points, out: Any) -> Any:
 def _tiles(
     evaluate: Any, first: Points, second: Points, edges: Any, *, symmetric: bool
 ) -> tuple[Array, ...]:
-    """Rows in tiles; the last tile overlaps the one before where the rows do not divide."""
-    (n1, _), n2 = first.unit.shape, second.unit.shape[0]
+    """All entries, tile by tile; of a symmetric matrix the lower half is computed."""
+    n1, n2 = first.unit.shape[0], second.unit.shape[0]
     entries = _TILE.get(jax.default_backend(), _LARGE_TILE)
-    rows = max(min(n1, entries // n2), min(n1, 8))
+    if symmetric and n1 * n2 > entries:
+        rows = columns = _even(n1, math.isqrt(entries))
+    else:
+        rows, columns = _even(n1, max(entries // n2, 8)), n2
+    corners = _corners(n1, n2, rows, columns, symmetric)
     edge1, edge2 = edges
 
-    def tile(start: Any) -> tuple[Array, ...]:
-        cut = lambda a: jax.lax.dynamic_slice_in_dim(a, start, rows)
-        part = jax.tree.map(cut, edge1)
+    def tile(start1: Any, start2: Any) -> tuple[Array, ...]:
+        cut1 = lambda a: jax.lax.dynamic_slice_in_dim(a, start1, rows)
+        cut2 = lambda a: jax.lax.dynamic_slice_in_dim(a, start2, columns)
+        part1, part2 = jax.tree.map(cut1, edge1), jax.tree.map(cut2, edge2)
+        diagonal = start1 - start2 if symmetric else None
 
         def then(minus: Array, plus: Array) -> tuple[Array, ...]:
             if symmetric:
                 row, column = (jax.lax.broadcasted_iota(jnp.int32, minus.shape, i) for i in (0, 1))
-                same = column == row + start
+                same = column == row + diagonal
                 minus, plus = jnp.where(same, 0, minus), jnp.where(same, 2, plus)
-            return evaluate.tile(minus, plus, part, edge2)
+            return evaluate.tile(minus, plus, part1, part2)
 
-        return map_correlation(then, cut(first.unit), second.unit, start if symmetric else None)
+        return map_correlation(then, cut1(first.unit), cut2(second.unit), diagonal)
 
-    if rows == n1:
-        return tile(jnp.int32(0))
-    shapes = jax.eval_shape(tile, jax.ShapeDtypeStruct((), jnp.int32))
+    if len(corners) == 1:
+        return tile(*map(jnp.int32, corners[0]))
+    starts = jnp.asarray(corners)
+    shapes = jax.eval_shape(tile, *(jax.ShapeDtypeStruct((), jnp.int32),) * 2)
+    put = jax.lax.dynamic_update_slice
 
     def fill(i: Any, out: tuple[Array, ...]) -> tuple[Array, ...]:
-        start = jnp.minimum(i * rows, n1 - rows)
-        put = jax.lax.dynamic_update_slice_in_dim
-        return tuple(put(o, part, start, 0) for o, part in zip(out, tile(start), strict=True))
+        start1, start2 = starts[i, 0], starts[i, 1]
+        parts = tile(start1, start2)
+        if symmetric:
+            out = tuple(
+                put(o, part.T, (start2, start1)) for o, part in zip(out, parts, strict=True)
+            )
+        return tuple(put(o, part, (start1, start2)) for o, part in zip(out, parts, strict=True))
 
     blank = tuple(jnp.zeros((n1, n2), s.dtype) for s in shapes)
-    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(-(-n1 // rows)), fill, blank)
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(corners)), fill, blank)
+
+
+def _even(size: int, most: int) -> int:
+    """The side of tiles, at most about `most`, that cover `size` with the least overlap."""
+    return -(-size // -(-size // min(most, size)))
+
+
+def _corners(n1: int, n2: int, rows: int, columns: int, symmetric: bool) -> np.ndarray:
+    """Where tiles start; the last one overlaps the one before where sizes do not divide."""
+    first = [min(i, n1 - rows) for i in range(0, n1, rows)]
+    second = [min(i, n2 - columns) for i in range(0, n2, columns)]
+    pairs = [(i, j) for i in first for j in second if i >= j or not symmetric]
+    return np.array(pairs, dtype=np.int32)
 
 
 def _either(net: Layer, plan: Plan, first: Points, second: Points, fill: Any, layers: Any) -> Any:

@@ -2,12 +2,14 @@ r"""The state that layers propagate, and the operations under which it is closed
 
 For two inputs: the variances $q_1,q_2$ of their pre-activations, $1\mp\rho$ of their correlation, and
 the tangent kernel, divided like the correlation by $\sqrt{q_1q_2}$. Nothing here cancels: near
-$x=x'$ the digits are in $1-\rho$, near $x=-x'$ in $1+\rho$. The variances belong to single inputs, so
+$x=x'$ the digits are in $1-\rho$, near $x=-x'$ in $1+\rho$, which is not carried along once $\rho\ge0$
+is known (behind a ReLU it always is). The variances belong to single inputs, so
 they are vectors, kept in float64; the rest has one entry for each pair and the dtype of the data.
 Since matrices are dimensionless, rounding in the scales (such as $\sigma_w^2$ in float32, to the
 power of the depth) never enters them.
 """
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -26,20 +28,25 @@ class Pair(eqx.Module):
         q1: Variance for the first inputs, float64, broadcastable against the matrices.
         q2: Variance for the second inputs.
         minus: $1-\rho$.
-        plus: $1+\rho$.
+        above: $1+\rho$; None where $\rho\ge0$ is known, so that $2-(1-\rho)$ has all the digits.
         ntk: $\Theta/\sqrt{q_1q_2}$.
     """
 
     q1: Vector
     q2: Vector
     minus: Matrix
-    plus: Matrix
+    above: Matrix | None
     ntk: Matrix
 
     @property
     def rho(self) -> Matrix:
         """The correlation."""
-        return (self.plus - self.minus) / 2
+        return 1 - self.minus if self.above is None else (self.above - self.minus) / 2
+
+    @property
+    def plus(self) -> Matrix:
+        r"""$1+\rho$."""
+        return 2 - self.minus if self.above is None else self.above
 
 
 def doubled(x: Any) -> Array:
@@ -57,7 +64,7 @@ def scaled(pair: Pair, factor: Any) -> Pair:
     """The output times a number: correlations stay, variances get its square."""
     with jax.enable_x64(True):
         gain = doubled(factor) ** 2
-        return Pair(gain * pair.q1, gain * pair.q2, pair.minus, pair.plus, pair.ntk)
+        return Pair(gain * pair.q1, gain * pair.q2, pair.minus, pair.above, pair.ntk)
 
 
 def _share(part: Vector, total: Vector) -> Vector:
@@ -80,14 +87,15 @@ def added(a: Pair, b: Pair) -> Pair:
         weight_a, weight_b = outer(a1, a2, like), outer(b1, b2, like)
         gap = _mixing_gap(a1, a2, b1, b2, like)
         minus = weight_a * a.minus + weight_b * b.minus + gap
-        plus = weight_a * a.plus + weight_b * b.plus + gap
-        return Pair(q1, q2, minus, plus, weight_a * a.ntk + weight_b * b.ntk)
+        known = a.above is None and b.above is None
+        above = None if known else weight_a * a.plus + weight_b * b.plus + gap
+        return Pair(q1, q2, minus, above, weight_a * a.ntk + weight_b * b.ntk)
 
 
 def _mixing_gap(a1: Vector, a2: Vector, b1: Vector, b2: Vector, like: Matrix) -> Matrix:
-    """1 - cos(psi1 - psi2), from the sine, so that it vanishes exactly for equal shares."""
-    sine = outer(b1, a2, like) - outer(a1, b2, like)
-    return sine**2 / (1 + outer(a1, a2, like) + outer(b1, b2, like))
+    """1 - cos(psi1 - psi2) as half a squared distance, which vanishes exactly for equal shares."""
+    cast = lambda share: (share * math.sqrt(0.5)).astype(like.dtype)
+    return (cast(a1) - cast(a2)) ** 2 + (cast(b1) - cast(b2)) ** 2
 
 
 def with_bias(pair: Pair, b_std: Any) -> Pair:
@@ -103,5 +111,7 @@ def with_bias(pair: Pair, b_std: Any) -> Pair:
         weight = outer(a1, a2, like)
         gap = _mixing_gap(a1, a2, b1, b2, like)
         minus = weight * pair.minus + gap
-        plus = weight * pair.plus + 2 * outer(b1, b2, like) + gap
-        return Pair(q1, q2, minus, plus, weight * pair.ntk)
+        above = None
+        if pair.above is not None:
+            above = weight * pair.above + 2 * outer(b1, b2, like) + gap
+        return Pair(q1, q2, minus, above, weight * pair.ntk)

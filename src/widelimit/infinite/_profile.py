@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from widelimit._base.numerics import clenshaw
+from widelimit._base.numerics import chebyshev_sum
 from widelimit.activations import How
 from widelimit.layers import Layer
 
@@ -56,12 +56,12 @@ class Series(NamedTuple):
         shift = self.shift.astype(minus.dtype)
         v = (jnp.sqrt(minus) - jnp.sqrt(plus)) * math.sqrt(0.5)
         y = (v + shift) / (1 + shift * v)
-        return clenshaw(self.coefficients.astype(minus.dtype), y, terms)
+        return chebyshev_sum(self.coefficients, y, terms)
 
     @property
     def terms(self) -> int:
         """How many coefficients matter, rounded up so that similar series share a program."""
-        return min(-(-(int(self.degree) + 1) // 4) * 4, NODES)
+        return min(-(-(int(self.degree) + 1) // 8) * 8, NODES)
 
 
 class Profiles(NamedTuple):

@@ -24,7 +24,7 @@ def propagate_dense(layer: Dense, pair: Pair, how: How) -> Pair:
     out = scaled(pair, layer.w_std)
     if not (isinstance(layer.b_std, float) and layer.b_std == 0):
         out = with_bias(out, layer.b_std)
-    return Pair(out.q1, out.q2, out.minus, out.plus, out.ntk + out.rho)
+    return Pair(out.q1, out.q2, out.minus, out.above, out.ntk + out.rho)
 
 
 @propagate.register
@@ -34,8 +34,11 @@ def propagate_phi(layer: Phi, pair: Pair, how: How) -> Pair:
     with jax.enable_x64(True):
         q1, q2 = second_moment(act, pair.q1), second_moment(act, pair.q2)
         dtype = pair.minus.dtype
-        cov = Cov(pair.q1.astype(dtype), pair.q2.astype(dtype), pair.minus, pair.plus)
-        minus, plus, slope = transform(act, cov, q1.astype(dtype), q2.astype(dtype), how)
+        if act.angular is not None:
+            minus, plus, slope = act.angular(pair.minus, pair.above)
+        else:
+            cov = Cov(pair.q1.astype(dtype), pair.q2.astype(dtype), pair.minus, pair.plus)
+            minus, plus, slope = transform(act, cov, q1.astype(dtype), q2.astype(dtype), how)
         return Pair(q1, q2, minus, plus, slope * pair.ntk)
 
 
@@ -51,10 +54,54 @@ def propagate_serial(layer: Serial, pair: Pair, how: How) -> Pair:
 def propagate_repeat(layer: Repeat, pair: Pair, how: How) -> Pair:
     """A loop, so that compilation does not grow with depth."""
     with jax.enable_x64(True):
-        shapes = jax.eval_shape(lambda p: propagate(layer.body, p, how), pair)
-        start = jax.tree.map(lambda a, s: jnp.broadcast_to(a, s.shape), pair, shapes)
+        if layer.times == 0:
+            return pair
+        start, times = _steady(layer, pair, how)
         step = lambda carry, _: (propagate(layer.body, carry, how), None)
-        return jax.lax.scan(step, start, None, length=layer.times)[0]
+        return jax.lax.scan(step, start, None, length=times)[0] if times else start
+
+
+class Loop(Repeat):
+    """A repetition whose depth, at least 2, is known at run time, so that all depths share a program."""
+
+    times: Any
+
+
+def with_loops(net: Layer) -> Layer:
+    """The network with loops for repetitions; it cannot be differentiated backwards."""
+    is_repeat = lambda node: isinstance(node, Repeat)
+
+    def loosen(node: Any) -> Any:
+        if not is_repeat(node):
+            return node
+        return (Loop if node.times > 1 else Repeat)(with_loops(node.body), node.times)
+
+    return jax.tree.map(loosen, net, is_leaf=is_repeat)
+
+
+@propagate.register
+def propagate_loop(layer: Loop, pair: Pair, how: How) -> Pair:
+    """As a repetition."""
+    with jax.enable_x64(True):
+        start, times = _steady(layer, pair, how)
+        step = lambda _, carry: propagate(layer.body, carry, how)
+        return jax.lax.fori_loop(jnp.int32(0), jnp.asarray(times, jnp.int32), step, start)
+
+
+@linear_factor.register
+def _factor_of_loop(layer: Loop) -> Any:
+    factor = linear_factor(layer.body)
+    return None if factor is None else factor**layer.times
+
+
+def _steady(layer: Repeat, pair: Pair, how: How) -> tuple[Pair, Any]:
+    """A state whose form the body preserves, and how often the body still has to be applied."""
+    times, shapes = layer.times, jax.eval_shape(lambda p: propagate(layer.body, p, how), pair)
+    if pair.above is not None and shapes.above is None:  # what the first time makes known
+        pair, times = propagate(layer.body, pair, how), times - 1
+    elif pair.above is None and shapes.above is not None:
+        pair = Pair(pair.q1, pair.q2, pair.minus, pair.plus, pair.ntk)
+    return jax.tree.map(lambda a, s: jnp.broadcast_to(a, s.shape), pair, shapes), times
 
 
 @propagate.register(Identity)

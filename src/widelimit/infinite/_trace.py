@@ -187,9 +187,9 @@ def _walk_single(layer: Layer, pair: Pair, how: How, visits: list[_Visit]) -> Pa
 
 @walk.register
 def _walk_phi(layer: Phi, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
-    probe = Pair(pair.q1, pair.q2, pair.minus, pair.plus, jnp.ones_like(pair.ntk))
+    probe = Pair(pair.q1, pair.q2, pair.minus, pair.above, jnp.ones_like(pair.ntk))
     out = propagate(layer, probe, how)  # with a unit tangent kernel the slope comes out
-    after = Pair(out.q1, out.q2, out.minus, out.plus, out.ntk * pair.ntk)
+    after = Pair(out.q1, out.q2, out.minus, out.above, out.ntk * pair.ntk)
     visits.append(_Visit(layer, pair, after, out.ntk))
     return after
 

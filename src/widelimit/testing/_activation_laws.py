@@ -32,6 +32,7 @@ def _output(
         cov = Cov(full(q1), full(q2), jnp.asarray(1 - rho), jnp.asarray(1 + rho))
         t1, t2 = second_moment(act, cov.q1), second_moment(act, cov.q2)
         minus, plus, slope = transform(act, cov, t1, t2, how)
+        plus = 2 - minus if plus is None else plus
         size = jnp.sqrt(t1) * jnp.sqrt(t2)
         return np.asarray((plus - minus) / 2 * size), np.asarray(slope * size / cov.scale)
 
