@@ -69,6 +69,16 @@ def is_transformed(tree: Any) -> bool:
     return False
 
 
+def evaluating_now() -> contextlib.AbstractContextManager[Any]:
+    """A context in which functions of known values run at once, also while others are traced.
+
+    Without a trace it does nothing: JAX's own context would run, and compile, every operation on
+    constants of an inner jitted function by itself.
+    """
+    known = not is_transformed(jnp.zeros(()))
+    return contextlib.nullcontext() if known else jax.ensure_compile_time_eval()
+
+
 def _samples(tree: Any) -> list[Any]:
     """One entry of each JAX array: it tells, and the rest stays on its device."""
     return [leaf.ravel()[:1] for leaf in jax.tree.leaves(tree) if is_jax(leaf)]

@@ -151,6 +151,44 @@ def short_angle(minus: Half, plus: Half | None) -> tuple[Half, Half, Half]:
     return h, r * evaluate_polynomial(first, y), r * h * evaluate_polynomial(second, y)
 
 
+@functools.cache
+def _arctan_coefficients(double: bool) -> tuple[float, ...]:
+    r"""Of $\arctan(t)/t$ in powers of $y=2t^2-1$, from $2\sum_k(-1)^kr^{2k+1}/(2k+1)\,T_{2k+1}(t)$.
+
+    $r=\sqrt2-1$, so the terms fall by 5.8; $T_{2k+1}(t)/t$ obeys Chebyshev's recursion in $y$.
+    """
+    degree = 21 if double else 9
+    digits = 10**60
+    r = Fraction(math.isqrt(2 * digits) - math.isqrt(digits), math.isqrt(digits))
+    before, basis = [Fraction(1)], [Fraction(1)]  # T_(-1)(t)/t and T_1(t)/t
+    total = [Fraction(0)] * (degree + 1)
+    for k in range(degree + 1):
+        weight = 2 * (-1) ** k * r ** (2 * k + 1) / (2 * k + 1)
+        for i, b in enumerate(basis):
+            total[i] += weight * b
+        twice = [Fraction(0), *(2 * b for b in basis)]
+        padded = before + [Fraction(0)] * (len(twice) - len(before))
+        before, basis = basis, [a - b for a, b in zip(twice, padded, strict=True)]
+    return tuple(map(float, total))
+
+
+@jax.custom_jvp
+def arctan2(y: Float[Array, "..."], x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The angle of (x, y) for x >= 0, by one division and one polynomial."""
+    size = jnp.abs(y)
+    low, high = jnp.minimum(size, x), jnp.maximum(size, x)
+    t = low / jnp.where(high == 0, 1, high)
+    small = t * evaluate_polynomial(_arctan_coefficients(t.dtype == jnp.float64), 2 * t * t - 1)
+    return jnp.sign(y) * jnp.where(size > x, jnp.pi / 2 - small, small)
+
+
+@arctan2.defjvp
+def _arctan2_jvp(primals, tangents):
+    (y, x), (dy, dx) = primals, tangents
+    square = x * x + y * y
+    return arctan2(y, x), (x * dy - y * dx) / jnp.where(square == 0, 1, square)
+
+
 def over_sine(d_rho: Half, minus: Half, plus: Half) -> Half:
     r"""$d\rho/\sin\theta$, and 0 where the sine is below rounding.
 
@@ -207,7 +245,10 @@ def chebyshev_sum(
     z = y
     for _ in range(stages):
         z = 2 * z * z - 1
-    return sum(t * _horner(tuple(c), z) for t, c in zip(basis, table, strict=True))
+    total = jnp.zeros_like(y)
+    for t, c in zip(basis, table, strict=True):
+        total = total + t * _horner(tuple(c), z)
+    return total
 
 
 @functools.cache

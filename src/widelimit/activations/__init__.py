@@ -13,6 +13,7 @@ from ._arccosine import step as step
 from ._moments import How as How
 from ._moments import hermite_coefficients as hermite_coefficients
 from ._moments import second_moment as second_moment
+from ._moments import second_moment_now as second_moment_now
 from ._moments import terms_needed as terms_needed
 from ._moments import transform as transform
 from ._numerical import elu as elu

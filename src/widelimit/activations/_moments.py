@@ -93,29 +93,31 @@ def _near_one(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Matrix
     interval that is short against the distance 1/q of the nearest singularity. Chaotic networks
     multiply errors of 1 - rho in every layer, so the difference 1 - rho' itself will not do.
     """
-    if (
-        not act.has_ntk
-    ):  # the slope is not integrable by nodes; 1 - rho' is of first order in the angle
-        rho, slope = _correlation(act, cov, size, how)
-        return at_least_zero(1 - rho), at_least_zero(1 + rho), slope
-    # One evaluation for the pair itself, the nodes between it and rho = 1, and rho = 1: the program
-    # stays small, and so does the time to compile it.
-    rule = _nodes_near_one(bool(act.breaks))
-    fractions = [1.0, *(x for x, _ in rule), 0.0]
-    minuses = jnp.stack([cov.minus * f for f in fractions])
-    pluses = jnp.concatenate([cov.plus[None], 2 - minuses[1:]])
-    stacked = Cov(cov.q1[None], cov.q2[None], minuses, pluses)
-    rhos, slopes = _correlation(act, stacked, size[None], how)
-    minus, plus, slope = at_least_zero(1 - rhos[0]), at_least_zero(1 + rhos[0]), slopes[0]
-    mean = sum(w * slopes[1 + i] for i, (_, w) in enumerate(rule))
-    gap = 1 - rhos[-1]
-    noise = (8 if act.closed_form else 64) * jnp.finfo(gap.dtype).eps
+    rho, slope = _correlation(act, cov, size, how)
+    minus, plus = at_least_zero(1 - rho), at_least_zero(1 + rho)
+    if not act.has_ntk:  # no nodes integrate the slope; 1 - rho' is of first order in the angle
+        return minus, plus, slope
+    noise = (8 if act.closed_form else 64) * jnp.finfo(rho.dtype).eps
     alike = jnp.abs(cov.q1 - cov.q2) <= 1e-7 * (cov.q1 + cov.q2)  # the gap is of second order
-    gap = jnp.where(alike | (gap < noise), 0, gap)
-    careful = jax.lax.stop_gradient(cov.minus * mean + gap)
-    reach = 1e-3 if gap.dtype == jnp.float64 else 3e-2  # single precision loses its digits sooner
+    reach = 1e-3 if rho.dtype == jnp.float64 else 3e-2  # single precision loses its digits sooner
     close = cov.minus * (1 + cov.scale) < reach
-    return steer(jnp.where(close, careful, minus), minus), plus, slope
+
+    def integrated() -> Matrix:
+        # One evaluation for the nodes between the pair and rho = 1, and rho = 1: the program stays
+        # small, and so does the time to compile it.
+        rule = _nodes_near_one(bool(act.breaks))
+        minuses = jnp.stack([cov.minus * x for x, _ in [*rule, (0.0, 0.0)]])
+        stacked = Cov(cov.q1[None], cov.q2[None], minuses, 2 - minuses)
+        rhos, slopes = _correlation(act, stacked, size[None], how)
+        mean = sum(w * slopes[i] for i, (_, w) in enumerate(rule))
+        gap = 1 - rhos[-1]
+        return jnp.where(close, cov.minus * mean + jnp.where(alike | (gap < noise), 0, gap), minus)
+
+    # At rho = 1 itself, as on a diagonal, nothing is left but the gap.
+    at_one = jnp.where((cov.minus == 0) & (alike | (minus < noise)), 0, minus)
+    some = jnp.any(close & (cov.minus > 0))
+    careful = jax.lax.stop_gradient(jax.lax.cond(some, integrated, lambda: at_one))
+    return steer(careful, minus), plus, slope
 
 
 def _nodes_near_one(kinked: bool) -> list[tuple[float, float]]:
@@ -170,17 +172,16 @@ def _series(order: int, a1: Array, a2: Array, rho: Matrix) -> Matrix:
 
 
 def _horner_sum(order: int, a1: Array, a2: Array, rho: Matrix) -> Matrix:
-    terms = a1.shape[0]
-    n = np.arange(terms, dtype=float)
-    falling = np.prod([n - j for j in range(order)], axis=0) if order else np.ones(terms)
-    weights = jnp.asarray(falling, rho.dtype)
+    n = np.arange(a1.shape[0], dtype=float)
+    falling = np.prod([n - j for j in range(order)], axis=0) if order else np.ones(n.size)
+    b1 = jnp.asarray(falling, rho.dtype).reshape((-1,) + (1,) * (a1.ndim - 1)) * a1
 
     def add(i, total):
-        n = terms - 1 - i
-        return total * rho + (weights[n] * a1[n]) * a2[n]
+        last = n.size - 1 - i
+        return total * rho + b1[last] * a2[last]
 
     start = jnp.zeros(jnp.broadcast_shapes(a1.shape[1:], a2.shape[1:], rho.shape), rho.dtype)
-    return jax.lax.fori_loop(0, max(terms - order, 0), add, start)
+    return jax.lax.fori_loop(0, max(n.size - order, 0), add, start)
 
 
 @_series.defjvp
@@ -192,13 +193,17 @@ def _series_jvp(order, primals, tangents):
     return _series(order, a1, a2, rho), change
 
 
+second_moment_now = jax.jit(second_moment, static_argnums=0)
+_coefficients_now = jax.jit(hermite_coefficients, static_argnums=(0, 2))
+
+
 def terms_needed(act: Activation, variances: list[float], tolerance: float) -> int:
     """The length of the Hermite series that serves all given variances; 0 if none does."""
     if act.closed_form or act.breaks:
         return 32
     q = jnp.asarray([min(variances), max(variances)])
-    a = np.asarray(hermite_coefficients(act, q, _MOST_TERMS))
-    share = a**2 / np.asarray(second_moment(act, q)) * (1 + np.arange(_MOST_TERMS))[:, None]
+    a = np.asarray(_coefficients_now(act, q, _MOST_TERMS))
+    share = a**2 / np.asarray(second_moment_now(act, q)) * (1 + np.arange(_MOST_TERMS))[:, None]
     tail = np.cumsum(share[::-1], axis=0)[::-1].max(axis=1)
     # The last quarter stands for what lies beyond it.
     if not tail[3 * _MOST_TERMS // 4] < tolerance:
@@ -232,6 +237,9 @@ def _fronts(act: Activation) -> list[float]:
 def _integrate(act: Activation, cov: Cov, integrand) -> Array:
     """E[integrand(z1, u, z2, v)] for one pair, u = sqrt(q1) z1, v = sqrt(q2)(rho z1 + sine z2)."""
     sine = safe_sqrt(cov.minus * cov.plus)
+    # Below rounding it is noise, which a compiler may evaluate twice and differently: the nodes of
+    # one evaluation would then meet the weights of the other.
+    sine = jnp.where(sine < 16 * jnp.finfo(sine.dtype).eps, 0, sine)
     root1, root2 = jnp.sqrt(cov.q1), jnp.sqrt(cov.q2)
     outer = []
     for c in _fronts(act):  # u meets the front, and v, which follows u within a few sines

@@ -9,6 +9,8 @@ import math
 import jax.numpy as jnp
 from jax.scipy.special import erf as erf_fn
 
+from widelimit._base.numerics import arctan2
+
 from ._activation import Activation, Cov, register
 
 
@@ -21,7 +23,7 @@ erf = register(
     Activation(
         "erf",
         erf_fn,
-        dual=lambda c: 2 / jnp.pi * jnp.arctan2(2 * c.k, jnp.sqrt(_erf_d(c))),
+        dual=lambda c: 2 / jnp.pi * arctan2(2 * c.k, jnp.sqrt(_erf_d(c))),
         dual_dot=lambda c: 4 / jnp.pi / jnp.sqrt(_erf_d(c)),
         parity="odd",
         lipschitz=2 / math.sqrt(math.pi),
@@ -35,7 +37,7 @@ def _gelu_parts(cov: Cov):
     a, b = 1 + cov.q1, 1 + cov.q2
     d = 1 + cov.q1 + cov.q2 + cov.det  # ab - k^2
     root = jnp.sqrt(d)
-    return a, b, d, 1 / (2 * jnp.pi * root), 0.25 + jnp.arctan2(cov.k, root) / (2 * jnp.pi)
+    return a, b, d, 1 / (2 * jnp.pi * root), 0.25 + arctan2(cov.k, root) / (2 * jnp.pi)
 
 
 def _gelu_dual(cov: Cov):

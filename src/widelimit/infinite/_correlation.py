@@ -104,7 +104,13 @@ def _from_differences(u1, u2):
         plus = jnp.sum((u1[:, None, :] + u2[None, :, :]) ** 2, axis=-1)
     # A zero vector has no direction; its correlation is 0 by convention.
     nothing = ~jnp.any(u1 != 0, axis=1)[:, None] | ~jnp.any(u2 != 0, axis=1)[None, :]
-    return jnp.where(nothing, 1, minus / 2), jnp.where(nothing, 1, plus / 2)
+    return jnp.where(nothing, 1, _settled(minus)), jnp.where(nothing, 1, _settled(plus))
+
+
+def _settled(square: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Half a squared distance, and 0 where it is but the rounding of unit vectors."""
+    noise = (4 * jnp.finfo(square.dtype).eps) ** 2
+    return jnp.where(square < noise, 0, square / 2)
 
 
 def _refine(minus, plus, near, u1, u2):
@@ -115,8 +121,8 @@ def _refine(minus, plus, near, u1, u2):
         minus, plus, near, picks = carry
         column = jnp.argmax(near, axis=1)
         marked, other = near[rows, column], u2[column]
-        exact_minus = jnp.sum((u1 - other) ** 2, axis=1) / 2
-        exact_plus = jnp.sum((u1 + other) ** 2, axis=1) / 2
+        exact_minus = _settled(jnp.sum((u1 - other) ** 2, axis=1))
+        exact_plus = _settled(jnp.sum((u1 + other) ** 2, axis=1))
         put = lambda old, new: old.at[rows, column].set(jnp.where(marked, new, old[rows, column]))
         near = near.at[rows, column].set(False)
         return put(minus, exact_minus), put(plus, exact_plus), near, picks + 1
@@ -131,6 +137,6 @@ def _refine(minus, plus, near, u1, u2):
 
         zero = jnp.zeros_like(minus)
         low, high = jax.lax.fori_loop(0, u1.shape[1], add, (zero, zero))
-        return jnp.where(near, low / 2, minus), jnp.where(near, high / 2, plus)
+        return jnp.where(near, _settled(low), minus), jnp.where(near, _settled(high), plus)
 
     return jax.lax.cond(jnp.any(near), sweep, lambda m, p, n: (m, p), minus, plus, near)

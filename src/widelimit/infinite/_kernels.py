@@ -8,7 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from widelimit._base.arrays import Inputs, as_inputs, is_traced, is_transformed, value_of
+from widelimit._base.arrays import (
+    Inputs,
+    as_inputs,
+    evaluating_now,
+    is_traced,
+    is_transformed,
+    value_of,
+)
 from widelimit._base.scalars import as_scalar, concrete
 from widelimit.activations import How
 from widelimit.describe import activations_of, check
@@ -18,7 +25,7 @@ from ._matrix import Plan, certified, cut_off, gram, join, norm_tolerance, split
 from ._profile import Profile, Profiles, build
 from ._propagate import with_loops
 from ._scale_free import homogeneity
-from ._variances import MANY, choose_how, visit_variances
+from ._variances import MANY, choose_how
 
 _LARGE = 2**16  # entries from which a profile pays
 _PATIENCE = 2e10  # evaluations of an activation that take about a minute
@@ -139,9 +146,7 @@ def profile(net: Layer, variance: float = 1.0) -> Profile:
         raise TypeError("profile needs concrete numbers; inside jit use nngp, ntk or kernels.")
     how = _how(*_key(net), q, q, "float64", many=False)
     profiles = _profiles(*_key(net), q, how, cut_off(jnp.dtype("float64")))
-    with jax.enable_x64(True):
-        scale = float(visit_variances(net, jnp.asarray([q]), [])[0])
-    return Profile(q, scale, profiles)
+    return Profile(q, float(profiles.scale), profiles)
 
 
 def _compute(net: Layer, x1: Any, x2: Any, wanted: tuple[str, ...], path: str | None = None) -> Any:
@@ -175,7 +180,8 @@ def _prepare(net: Layer, inputs: Inputs, wanted: tuple[str, ...], path: str | No
     plain = not is_transformed((net, inputs.x1, inputs.x2))
     structure, zeros, numbers = split(with_loops(net) if plain else net)
     rows, columns = _sizes(inputs)
-    scale_free = homogeneity(net) is not None
+    degree = homogeneity(net)
+    scale_free = degree is not None
     moments = None if scale_free and _closed_form(net) else second_moments(inputs)
     how = how_for(net, inputs, moments)
     equal = scale_free
@@ -187,15 +193,15 @@ def _prepare(net: Layer, inputs: Inputs, wanted: tuple[str, ...], path: str | No
     profiles = None
     if path != "layers" and known_net and equal and (moments is None or moments[1] > 0):
         q = 1.0 if scale_free or moments is None else moments[1]
-        with jax.ensure_compile_time_eval():
+        with evaluating_now():
             profiles = _profiles(*_key(net), q, how, cut_off(inputs.dtype))
             path = "profile" if bool(certified(profiles, inputs.dtype)) else "layers"
     if path == "layers":
         _warn_if_slow(net, rows * columns, how)
     if path != "profile":
-        return Plan(structure, zeros, wanted, path, scale_free, how), numbers, None
+        return Plan(structure, zeros, wanted, path, degree, how), numbers, None
     terms = tuple(getattr(profiles, name).terms for name in wanted)
-    return Plan(structure, zeros, wanted, path, scale_free, how, terms), numbers, profiles
+    return Plan(structure, zeros, wanted, path, degree, how, terms), numbers, profiles
 
 
 def how_for(net: Layer, inputs: Inputs, moments: tuple[float, float] | None) -> How:
@@ -218,7 +224,7 @@ def second_moments(inputs: Inputs) -> tuple[float, float] | None:
     """The smallest and the largest |x|^2/d, or None while they are not known."""
     if is_traced((inputs.x1, inputs.x2)):
         return None
-    with jax.enable_x64(True), jax.ensure_compile_time_eval():
+    with jax.enable_x64(True), evaluating_now():
         found = [_extremes(jax.lax.stop_gradient(x)) for x in inputs[:2] if x is not None]
         values = np.asarray(found)
     return float(values[:, 0].min()), float(values[:, 1].max())
@@ -239,17 +245,17 @@ def _key(net: Layer) -> Any:
 def _how(
     structure: Any, zeros: Any, numbers: Any, low: float, high: float, dtype: str, many: bool
 ) -> How:
-    net = join(Plan(structure, zeros, (), "layers", False, How()), numbers)
-    with jax.ensure_compile_time_eval():
+    net = join(Plan(structure, zeros, (), "layers", None, How()), numbers)
+    with evaluating_now():
         return choose_how(net, [low, high], jnp.dtype(dtype), many=many)
 
 
 @functools.lru_cache(maxsize=256)
 def _profiles(structure: Any, zeros: Any, numbers: Any, q: float, how: How, cut: float) -> Profiles:
     with jax.enable_x64(True):
-        net = with_loops(join(Plan(structure, zeros, (), "profile", True, how), numbers))
+        net = with_loops(join(Plan(structure, zeros, (), "profile", None, how), numbers))
         structure, zeros, numbers = split(net)
-        out = _build(Plan(structure, zeros, (), "profile", True, how), numbers, q, cut)
+        out = _build(Plan(structure, zeros, (), "profile", None, how), numbers, q, cut)
         return jax.tree.map(np.asarray, out)
 
 

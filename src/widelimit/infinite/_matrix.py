@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from widelimit._base.arrays import evaluating_now
 from widelimit._base.numerics import steer
 from widelimit.activations import Activation, How
 from widelimit.describe import activations_of
@@ -32,7 +33,7 @@ class Plan(NamedTuple):
         zeros: Which numbers of the network are exactly 0 (biases that are not there).
         wanted: "nngp", "ntk" or both.
         path: "layers", "profile", or "either": decided at run time.
-        scale_free: Whether the profile holds for inputs of any norm.
+        degree: Of homogeneity, if the profile holds for inputs of any norm.
         how: How moments are evaluated.
         terms: How many coefficients of each wanted profile are used, if known beforehand.
     """
@@ -41,7 +42,7 @@ class Plan(NamedTuple):
     zeros: tuple[bool, ...]
     wanted: tuple[str, ...]
     path: str
-    scale_free: bool
+    degree: float | None
     how: How
     terms: tuple[int, ...] = ()
 
@@ -71,19 +72,20 @@ def _gram(
     second = first if x2 is None else as_points(x2)
 
     def fill(evaluate: Any) -> tuple[Array, ...]:
-        edges = evaluate.sizes(first), evaluate.sizes(second)
-        return _tiles(evaluate, first, second, edges, symmetric=x2 is None)
+        edge1 = evaluate.sizes(first)
+        edge2 = edge1 if x2 is None else evaluate.sizes(second)
+        return _tiles(evaluate, first, second, (edge1, edge2), symmetric=x2 is None)
 
     layers = _ByLayers(net, plan)
-    if plan.path == "layers":
-        out = fill(layers)
-    elif plan.path == "profile":
-        out = fill(_ByProfile(net, plan, profiles))
-    else:
-        out = _either(net, plan, first, second, fill, layers)
+    if plan.path == "profile":
+        by_profile = _ByProfile(net, plan, profiles)
+        out = fill(by_profile)
+        return out if x2 is not None else _with_diagonal(plan, out, by_profile.diagonal(first))
+    by_layers = plan.path == "layers"
+    out = fill(layers) if by_layers else _either(net, plan, first, second, fill, layers)
     # In double precision the tiles set the diagonal as well as a separate pass would.
-    if x2 is None and not (plan.path == "layers" and x1.dtype == jnp.float64):
-        out = _exact_diagonal(net, plan, first, out)
+    if x2 is None and not (by_layers and x1.dtype == jnp.float64):
+        out = _with_diagonal(plan, out, layers.diagonal(first))
     return out
 
 
@@ -131,7 +133,7 @@ def vanishes_at_zero(net: Layer) -> bool:
 
 @functools.cache
 def _at_zero(act: Activation) -> float:
-    with jax.ensure_compile_time_eval():
+    with evaluating_now():
         return float(act.fn(jnp.zeros(())))
 
 
@@ -148,6 +150,15 @@ class _ByLayers(NamedTuple):
 
     def sizes(self, points: Points) -> tuple[Array, Array]:
         return points.q, _kept(self.net, points)
+
+    def diagonal(self, points: Points) -> dict[str, Array]:
+        """The kernels of each input with itself, in float64."""
+        with jax.enable_x64(True):
+            zero = jnp.zeros_like(points.q)
+            pair = Pair(points.q, points.q, zero, zero + 2, zero)
+            out = propagate(self.net, pair, self.plan.how)
+            nngp = jnp.where(_kept(self.net, points), out.q1, 0)
+            return {"nngp": nngp, "ntk": nngp * out.ntk}
 
     def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> tuple[Array, ...]:
         with jax.enable_x64(True):
@@ -170,8 +181,16 @@ class _ByProfile(NamedTuple):
     def sizes(self, points: Points) -> Array:
         """sqrt(K(x, x)) for each input, 0 where the kernel vanishes."""
         with jax.enable_x64(True):
-            root = jnp.sqrt(_diagonal(self.net, self.plan, points.q).q1)
-            return jnp.where(_kept(self.net, points), root, 0)
+            stretch = 1.0
+            if self.plan.degree is not None:
+                stretch = jnp.sqrt(points.q / self.profiles.variance) ** self.plan.degree
+            return jnp.where(_kept(self.net, points), jnp.sqrt(self.profiles.scale) * stretch, 0)
+
+    def diagonal(self, points: Points) -> dict[str, Array]:
+        """The kernels of each input with itself, in float64."""
+        with jax.enable_x64(True):
+            nngp = self.sizes(points) ** 2
+            return {"nngp": nngp, "ntk": nngp * self.profiles.peak}
 
     def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> tuple[Array, ...]:
         size = outer(edge1[:, None], edge2[None, :], minus)
@@ -180,22 +199,11 @@ class _ByProfile(NamedTuple):
         return tuple(size * getattr(self.profiles, w).at(minus, plus, t) for w, t in pick)
 
 
-def _diagonal(net: Layer, plan: Plan, q: Float[Array, " n"]) -> Pair:
-    """Each input with itself; where all norms are equal, one input speaks for all."""
-    some = q[:1] if plan.path == "profile" and not plan.scale_free else q
-    zero = jnp.zeros_like(some)
-    pair = propagate(net, Pair(some, some, zero, zero + 2, zero), plan.how)
-    return jax.tree.map(lambda a: jnp.broadcast_to(a, q.shape), pair)
-
-
-def _exact_diagonal(net: Layer, plan: Plan, points: Points, out: Any) -> Any:
-    """The diagonal in float64, then rounded once."""
+def _with_diagonal(plan: Plan, out: Any, exact: dict[str, Array]) -> Any:
+    """The matrices with a diagonal that is rounded once."""
     with jax.enable_x64(True):
-        pair = _diagonal(net, plan, points.q)
-        exact = {"nngp": pair.q1, "ntk": pair.q1 * pair.ntk}
-        i = jnp.arange(points.q.size)
-        keep = _kept(net, points)
-        put = lambda name, m: m.at[i, i].set(jnp.where(keep, exact[name], 0).astype(m.dtype))
+        i = jnp.arange(out[0].shape[0])
+        put = lambda name, m: m.at[i, i].set(exact[name].astype(m.dtype))
         return tuple(put(name, matrix) for name, matrix in zip(plan.wanted, out, strict=True))
 
 
@@ -219,7 +227,7 @@ def _tiles(
         diagonal = start1 - start2 if symmetric else None
 
         def then(minus: Array, plus: Array) -> tuple[Array, ...]:
-            if symmetric:
+            if diagonal is not None:
                 row, column = (jax.lax.broadcasted_iota(jnp.int32, minus.shape, i) for i in (0, 1))
                 same = column == row + diagonal
                 minus, plus = jnp.where(same, 0, minus), jnp.where(same, 2, plus)
@@ -266,7 +274,7 @@ def _either(net: Layer, plan: Plan, first: Points, second: Points, fill: Any, la
         q0 = first.q[0]
         gap = jnp.maximum(jnp.max(jnp.abs(first.q - q0)), jnp.max(jnp.abs(second.q - q0)))
         profiles = build(net, q0, plan.how, cut_off(first.unit.dtype))
-        equal = plan.scale_free | (gap <= tolerance * q0)
+        equal = (plan.degree is not None) | (gap <= tolerance * q0)
         good = equal & certified(profiles, first.unit.dtype)
     by_profile = _ByProfile(net, plan, profiles)
     return jax.lax.cond(good, lambda: fill(by_profile), lambda: fill(layers))

@@ -65,10 +65,21 @@ class Series(NamedTuple):
 
 
 class Profiles(NamedTuple):
-    r"""The normalised kernels $K/\sqrt{K_1K_2}$ and $\Theta/\sqrt{K_1K_2}$ as functions of the angle."""
+    r"""The normalised kernels $K/\sqrt{K_1K_2}$ and $\Theta/\sqrt{K_1K_2}$ as functions of the angle.
+
+    Attributes:
+        nngp: The first.
+        ntk: The second.
+        variance: $|x|^2/d$ of the inputs.
+        scale: $K(x,x)$ for such inputs.
+        peak: $\Theta(x,x)/K(x,x)$.
+    """
 
     nngp: Series
     ntk: Series
+    variance: Any
+    scale: Any
+    peak: Any
 
 
 def _nodes() -> tuple[np.ndarray, np.ndarray]:
@@ -99,10 +110,13 @@ def build(net: Layer, q: Float[Array, ""], how: How, tolerance: float) -> Profil
         The two series, in float64.
     """
     with jax.enable_x64(True):
-        minus, plus = (jnp.asarray(a.ravel()) for a in _nodes())
-        q = jnp.broadcast_to(doubled(q), minus.shape)
+        minus, plus = _nodes()
+        minus, plus = jnp.asarray([*minus.ravel(), 0.0]), jnp.asarray([*plus.ravel(), 2.0])
+        variance = doubled(q)
+        q = jnp.broadcast_to(variance, minus.shape)
         out = propagate(net, Pair(q, q, minus, plus, jnp.zeros_like(minus)), how)
-        return Profiles(_chop(out.rho, tolerance), _chop(out.ntk, tolerance))
+        nngp, ntk = _chop(out.rho[:-1], tolerance), _chop(out.ntk[:-1], tolerance)
+        return Profiles(nngp, ntk, variance, out.q1[-1], out.ntk[-1])
 
 
 def _chop(values: Float[Array, " points"], tolerance: float) -> Series:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from widelimit._base.passes import layer_pass
-from widelimit.activations import How, second_moment, terms_needed
+from widelimit.activations import How, second_moment_now, terms_needed
 from widelimit.describe import linear_factor
 from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
 
@@ -27,7 +27,7 @@ def _visit_dense(layer: Dense, q: Any, seen: list[Any]) -> Any:
 @visit_variances.register
 def _visit_phi(layer: Phi, q: Any, seen: list[Any]) -> Any:
     seen.append((layer.activation, q))
-    return second_moment(layer.activation, q)
+    return second_moment_now(layer.activation, q)
 
 
 @visit_variances.register(Identity)
