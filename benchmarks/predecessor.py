@@ -85,10 +85,7 @@ def ours(options):
 
     out = {}
     for name, kind, depth, act, b_std in CASES:
-        if kind == "mlp":
-            net = wl.mlp(depth, act, b_std=b_std)
-        else:
-            net = wl.resnet(depth, alpha=0.1)
+        net = wl.mlp(depth, act, b_std=b_std) if kind == "mlp" else wl.resnet(depth, alpha=0.1)
         for dtype in ("float32", "float64"):
             with jax.enable_x64(dtype == "float64"):
                 x = jnp.asarray(points(options.points), dtype)
