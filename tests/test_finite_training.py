@@ -171,6 +171,8 @@ def test_an_interrupted_run_resumes_bit_for_bit(tmp_path):
     again = wl.optimise(network, x, y, **options, checkpoint=file)
     assert same(whole.params, again.params)
     with pytest.raises(ValueError, match="belongs to another run"):
+        wl.optimise(network, x, y, **options, learning_rate=2e-3, checkpoint=file)
+    with pytest.raises(ValueError, match="belongs to another run"):
         wl.optimise(network, x, 2 * y, **options, checkpoint=file)
     file.write_bytes(b"no checkpoint")
     with pytest.raises(ValueError, match="not a checkpoint"):

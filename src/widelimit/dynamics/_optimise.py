@@ -14,7 +14,7 @@ from widelimit.finite import FiniteNetwork
 from widelimit.finite._convention import as_key
 
 from . import _checkpoint as checkpoints
-from ._loop import advance, start
+from ._loop import advance, lenient, start
 from ._optimiser import check_optimiser
 from ._records import Log, Run, Training
 from ._setup import goal, initial, precision, prepare
@@ -272,7 +272,13 @@ def _mark(run: Run, params: Any, key: Any) -> str:
     model = run.problem.model
     name = repr(model) if isinstance(model, FiniteNetwork) else getattr(model, "__qualname__", "")
     loss = getattr(run.problem.loss, "__qualname__", "")
-    structure = str(jax.tree.structure(run.problem.optimiser.init(params)))
+    optimiser = run.problem.optimiser
+    with lenient():
+        blank = optimiser.init(params)
+        # What it does to a gradient of ones tells its learning rate and most of its settings.
+        ones = jax.tree.map(jnp.ones_like, params)
+        update = jax.tree.leaves(optimiser.update(ones, blank, params)[0])
+    structure = str(jax.tree.structure(blank)), [float(jnp.sum(u)) for u in update]
     arrays = [np.asarray(a) for a in (run.x, run.y, *jax.tree.leaves(params))]
     probe = np.zeros(0) if run.probe is None else np.asarray(run.probe)
     data = np.asarray(jax.random.key_data(key))

@@ -97,8 +97,10 @@ def map_correlation(
 
 def _from_differences(u1, u2):
     if u1.shape[1] <= _FEW_FEATURES:
-        minus = sum((u1[:, None, i] - u2[None, :, i]) ** 2 for i in range(u1.shape[1]))
-        plus = sum((u1[:, None, i] + u2[None, :, i]) ** 2 for i in range(u1.shape[1]))
+        minus = plus = jnp.zeros((u1.shape[0], u2.shape[0]), u1.dtype)
+        for i in range(u1.shape[1]):
+            a, b = u1[:, None, i], u2[None, :, i]
+            minus, plus = minus + (a - b) ** 2, plus + (a + b) ** 2
     else:
         minus = jnp.sum((u1[:, None, :] - u2[None, :, :]) ** 2, axis=-1)
         plus = jnp.sum((u1[:, None, :] + u2[None, :, :]) ** 2, axis=-1)
