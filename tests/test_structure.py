@@ -15,8 +15,8 @@ LEVELS = (
     {"describe"},
     {"infinite", "finite", "linalg"},
     {"analysis", "dynamics"},
-    {"estimators", "plot", "testing"},
-    {"experiments", "report"},
+    {"estimators", "plot", "testing", "report"},
+    {"experiments"},
     {"cli"},
 )
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}

@@ -1,13 +1,15 @@
 """Checkpoints: arrays and a JSON text in one .npz file, written whole or not at all."""
 
 import hashlib
+import io
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+
+from widelimit._base.files import write_file
 
 
 def fingerprint(*parts: Any) -> str:
@@ -33,10 +35,9 @@ def save(path: Path, mark: str, trees: dict[str, Any], rows: dict[str, Any]) -> 
         counts[name] = len(leaves)
         arrays |= {f"{name}/{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
     text = json.dumps({"format": 1, "fingerprint": mark, "leaves": counts, "rows": list(rows)})
-    scratch = path.with_name(path.name + ".part")
-    with scratch.open("wb") as file:
-        np.savez(file, json=np.array(text), **arrays)
-    os.replace(scratch, path)
+    file = io.BytesIO()
+    np.savez(file, json=np.array(text), **arrays)
+    write_file(path, file.getvalue())
 
 
 def load(path: Path, mark: str, trees: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -3,20 +3,18 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._data import as_weights, merge
-from ._fit import fit
-from ._gram import NetworkGram
-from ._network import build_network
+from ._data import as_weights
+from ._estimator import NetworkEstimator
 from ._probability import fit_sharpness, probabilities
-from ._scaling import fit_scaling, moments
+from ._scaling import moments
 
 
-class NTKClassifier(ClassifierMixin, BaseEstimator):
+class NTKClassifier(ClassifierMixin, NetworkEstimator):
     r"""Classification by an infinitely wide network that regresses on ±1, one output per class.
 
     The squared loss has a closed form, and on small tables does as well as any other. Probabilities
@@ -81,19 +79,21 @@ class NTKClassifier(ClassifierMixin, BaseEstimator):
         solver: str = "auto",
         class_weight: Any = None,
     ):
-        self.network = network
-        self.depth = depth
-        self.activation = activation
-        self.alpha = alpha
-        self.w_std = w_std
-        self.b_std = b_std
-        self.architecture = architecture
-        self.kernel = kernel
-        self.ridge = ridge
-        self.standardize = standardize
-        self.normalize = normalize
-        self.time = time
-        self.solver = solver
+        super().__init__(
+            network,
+            depth=depth,
+            activation=activation,
+            alpha=alpha,
+            w_std=w_std,
+            b_std=b_std,
+            architecture=architecture,
+            kernel=kernel,
+            ridge=ridge,
+            standardize=standardize,
+            normalize=normalize,
+            time=time,
+            solver=solver,
+        )
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NTKClassifier":
@@ -119,20 +119,8 @@ class NTKClassifier(ClassifierMixin, BaseEstimator):
             )
         weights = weights * self._class_weights(y, labels, weights)
         targets = _codes(labels, len(self.classes_))
-        self.network_ = build_network(
-            self.network,
-            self.depth,
-            self.activation,
-            self.alpha,
-            self.w_std,
-            self.b_std,
-            self.architecture,
-        )
-        gram = NetworkGram(self.network_, self.kernel)
-        self._scaling = fit_scaling(X, weights, standardize=self.standardize, sphere=self.normalize)
         self._mean, _ = moments(targets, weights)
-        data = merge(self._scaling(X), targets - self._mean, weights)
-        self._fit = fit(gram, data, ridge=self.ridge, time=self.time, solver=self.solver)
+        self._fit_network(X, targets - self._mean, weights)
         self._sharpness = fit_sharpness(self._fit, self._mean)
         self._publish()
         return self
@@ -185,10 +173,6 @@ class NTKClassifier(ClassifierMixin, BaseEstimator):
             return compute_sample_weight(self.class_weight, y)
         sums = np.bincount(labels, weights)  # weights count rows, so classes are counted by them
         return (weights.sum() / (sums > 0).sum() / np.where(sums > 0, sums, 1))[labels]
-
-    def _publish(self) -> None:
-        self.ridge_ = self._fit.ridge
-        self.dual_coef_ = self._fit.dual
 
 
 def _codes(labels: np.ndarray, classes: int) -> np.ndarray:

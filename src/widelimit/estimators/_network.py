@@ -54,6 +54,19 @@ def build_network(
     )
 
 
+def network_of(options: Any) -> Layer:
+    """The network that an object with these options as attributes describes."""
+    return build_network(
+        options.network,
+        options.depth,
+        options.activation,
+        options.alpha,
+        options.w_std,
+        options.b_std,
+        options.architecture,
+    )
+
+
 def _mlp(depth: int, activation: Any, w_std: Scalar, b_std: Scalar) -> Layer:
     first, dense = Dense(w_std=w_std, b_std=b_std), Dense(w_std=w_std)
     rest = Repeat(dense >> Phi(activation), depth - 1 if depth != 0 else 0)  # checks depth itself

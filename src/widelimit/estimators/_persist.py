@@ -3,13 +3,14 @@
 import hashlib
 import io
 import json
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+
+from widelimit._base.files import write_file
 
 from ._classifier import NTKClassifier
 from ._regressor import NTKRegressor
@@ -50,13 +51,7 @@ def save(model: Any, path: Any) -> None:
     header, arrays = to_state(model)
     header = {"format": _FORMAT, "widelimit": _version(), "class": name, **header}
     content = _pack(header, arrays)
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_file(Path(path), content)
 
 
 def load(path: Any) -> Any:

@@ -4,17 +4,15 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._data import as_weights, merge
-from ._fit import fit
-from ._gram import NetworkGram
-from ._network import build_network
-from ._scaling import check_size, fit_scaling, moments
+from ._data import as_weights
+from ._estimator import NetworkEstimator
+from ._scaling import check_size, moments
 
 
-class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
     r"""Regression by an infinitely wide network, trained for ever or for a while.
 
     $f(x)=\bar y+k(x)\,(K+rI)^{-1}(y-\bar y)$, $k$ the network's tangent kernel: what gradient
@@ -63,37 +61,6 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Jacot, Gabriel and Hongler (2018); Lee et al. (2018); Rasmussen and Williams (2006).
     """
 
-    def __init__(
-        self,
-        network: Any = None,
-        *,
-        depth: int = 1,
-        activation: Any = "relu",
-        alpha: float = 1.0,
-        w_std: float = 2**0.5,
-        b_std: float = 2**0.5,
-        architecture: str = "mlp",
-        kernel: str = "ntk",
-        ridge: Any = "loo",
-        standardize: bool = True,
-        normalize: bool = False,
-        time: float | None = None,
-        solver: str = "auto",
-    ):
-        self.network = network
-        self.depth = depth
-        self.activation = activation
-        self.alpha = alpha
-        self.w_std = w_std
-        self.b_std = b_std
-        self.architecture = architecture
-        self.kernel = kernel
-        self.ridge = ridge
-        self.standardize = standardize
-        self.normalize = normalize
-        self.time = time
-        self.solver = solver
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NTKRegressor":
         """Fit the network.
 
@@ -111,19 +78,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_size(targets, "y")
         self._flat = np.ndim(y) == 1
         self._fit_targets(targets, weights)
-        self.network_ = build_network(
-            self.network,
-            self.depth,
-            self.activation,
-            self.alpha,
-            self.w_std,
-            self.b_std,
-            self.architecture,
-        )
-        gram = NetworkGram(self.network_, self.kernel)
-        self._scaling = fit_scaling(X, weights, standardize=self.standardize, sphere=self.normalize)
-        data = merge(self._scaling(X), (targets - self._mean) / self._scale, weights)
-        self._fit = fit(gram, data, ridge=self.ridge, time=self.time, solver=self.solver)
+        self._fit_network(X, (targets - self._mean) / self._scale, weights)
         self._publish()
         return self
 
@@ -198,9 +153,8 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
 
     def _publish(self) -> None:
+        super()._publish()
         amplitude = self._fit.amplitude * self._scale**2
-        self.ridge_ = self._fit.ridge
-        self.dual_coef_ = self._fit.dual
         self.amplitude_ = float(amplitude[0]) if self._flat else amplitude
         self.noise_variance_ = self.amplitude_ * self.ridge_
 

@@ -14,7 +14,7 @@ from widelimit.infinite import nngp, ntk
 from widelimit.layers import Layer
 
 from ._gram import NetworkGram, fill_up, tile_rows
-from ._network import build_network
+from ._network import build_network, network_of
 
 _NUMBERS = ("alpha", "b_std", "w_std")  # in the order in which scikit-learn lists them
 
@@ -138,18 +138,7 @@ class NetworkKernel(Kernel):
         return Hyperparameter(name, "numeric", bounds)
 
     def _gram(self) -> NetworkGram:
-        return NetworkGram(
-            build_network(
-                self.network,
-                self.depth,
-                self.activation,
-                self.alpha,
-                self.w_std,
-                self.b_std,
-                self.architecture,
-            ),
-            self.kernel,
-        )
+        return NetworkGram(network_of(self), self.kernel)
 
     def _family(self) -> "_Family":
         free = tuple(h.name for h in self.hyperparameters if not h.fixed)

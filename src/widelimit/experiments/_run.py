@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from widelimit._base.names import unknown
+from widelimit.report import write_report
 
 from . import _store as store
 from ._registry import EXPERIMENTS, Experiment, find
@@ -86,8 +87,6 @@ def reproduce(
     Returns:
         The outcomes, failures included.
     """
-    from widelimit.report import write_report
-
     chosen = [find(name) for name in figures] or list(EXPERIMENTS.values())
     chosen = list(dict.fromkeys(e.name for e in chosen))
     for name in chosen:

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from widelimit._base.files import PARTIAL
+
 from ._registry import EXPERIMENTS
 from ._result import Result, Table, plain
 
 RESULT, RUN = "result.json", "run.json"
-_PARTIAL = ".partial-"
 _OURS = {"report.html", "verdicts.csv", "verdicts.json"}
 
 
@@ -49,13 +50,13 @@ def open_folder(out: Path) -> None:
             f"{out} holds files that are not part of a reproduction ({shown}); nothing was touched. "
             "Choose an empty or new folder with --out."
         )
-    for left in out.glob(f"{_PARTIAL}*"):  # of a run that was killed
+    for left in out.glob(f"{PARTIAL}*"):  # of a run that was killed
         shutil.rmtree(left, ignore_errors=True)
         left.unlink(missing_ok=True)
 
 
 def _is_ours(path: Path) -> bool:
-    if path.name in _OURS or path.name.startswith(_PARTIAL) or path.name == ".DS_Store":
+    if path.name in _OURS or path.name.startswith(PARTIAL) or path.name == ".DS_Store":
         return True
     return path.name in EXPERIMENTS and (path / RESULT).is_file()
 
@@ -63,13 +64,13 @@ def _is_ours(path: Path) -> bool:
 @contextlib.contextmanager
 def new_folder(out: Path, name: str) -> Iterator[Path]:
     """A folder to write an experiment into; it gets its final name only when all is written."""
-    partial = Path(tempfile.mkdtemp(prefix=f"{_PARTIAL}{name}-", dir=out))
+    partial = Path(tempfile.mkdtemp(prefix=f"{PARTIAL}{name}-", dir=out))
     partial.chmod(0o755)
     try:
         yield partial
         final = out / name
         if final.exists():
-            old = out / f"{_PARTIAL}old-{name}"
+            old = out / f"{PARTIAL}old-{name}"
             shutil.rmtree(old, ignore_errors=True)
             os.replace(final, old)
             os.replace(partial, final)
@@ -78,18 +79,6 @@ def new_folder(out: Path, name: str) -> Iterator[Path]:
             os.replace(partial, final)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def write_file(path: Path, text: str) -> None:
-    """Write a file under its final name only when it is complete."""
-    handle, temporary = tempfile.mkstemp(prefix=_PARTIAL, dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def write_result(folder: Path, result: Result, run: dict[str, Any]) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from widelimit._base.files import write_file
+
 from ._html import report_html
 
 
@@ -22,8 +24,6 @@ def write_report(folder: Path, outcomes: Sequence[Any], *, full: bool = False) -
     Returns:
         The path of the report.
     """
-    from widelimit.experiments._store import write_file
-
     images = {
         f"{o.experiment.name}/{name}": _data_url(folder / o.experiment.name / name)
         for o in outcomes

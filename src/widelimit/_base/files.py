@@ -1,0 +1,20 @@
+"""Files that are complete or not there."""
+
+import os
+import tempfile
+from pathlib import Path
+
+PARTIAL = ".partial-"
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file under its final name only when it is complete; a crash leaves the old one."""
+    data = content.encode() if isinstance(content, str) else content
+    handle, temporary = tempfile.mkstemp(prefix=PARTIAL, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(temporary).chmod(0o644)
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
