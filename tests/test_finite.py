@@ -129,6 +129,17 @@ def test_every_activation_converges_to_its_limit(act):
         assert (estimate.stderr < 0.2 * scale).all()
 
 
+def test_all_products_are_precise_on_a_gpu():
+    """TF32, the default there, would cost four digits, forwards and backwards."""
+    network = wl.finite(wl.resnet(depth=2, alpha=0.5), 8)
+    params, x = network.init(0, 3), jnp.ones((2, 3), jnp.float32)
+    loss = lambda p: jnp.sum(network.apply(p, x) ** 2)
+    for program in (jax.make_jaxpr(jax.grad(loss))(params), jax.make_jaxpr(network.ntk)(params, x)):
+        products = str(program).split("dot_general[")[1:]
+        assert len(products) > 4
+        assert all("HIGHEST" in p.split("] ")[0] for p in products)
+
+
 def test_the_error_falls_like_the_inverse_root_of_the_width():
     x = np.float32(points(4, 3, 2))
     seen = []
