@@ -60,16 +60,21 @@ def test_pairs_at_all_depths_and_angles(golden, model):
         if case["model"] != model:
             continue
         names = ("act", "L", "sigma_w", "sigma_b", "sigma_v", "alpha")
-        groups[(*(case.get(n) for n in names), len(case["x"]))].append(case)
+        groups[tuple(case.get(n) for n in names)].append(case)
     worst, most = 0.0, max(map(len, groups.values()))
-    for (act, depth, w, b, v, alpha, _), members in groups.items():
+    features = max(len(case["x"]) for case in golden["kernels"])
+
+    def embedded(x):  # kernels depend on |x|^2/d and angles, so one dimension serves all cases
+        return np.pad(np.multiply(x, np.sqrt(features / len(x))), (0, features - len(x)))
+
+    for (act, depth, w, b, v, alpha), members in groups.items():
         if model == "mlp":
             net = wl.mlp(depth, act, w_std=w, b_std=b)
         else:
             net = wl.resnet(depth, alpha=alpha, activation=act, w_std=w, v_std=v)
         members += [members[-1]] * (most - len(members))  # one size, so that programs are shared
         n = len(members)
-        both = wl.kernels(net, [m["x"] for m in members] + [m["y"] for m in members])
+        both = wl.kernels(net, [embedded(m[k]) for k in "xy" for m in members])
         for name in ("nngp", "ntk"):
             whole = getattr(both, name)
             size = np.sqrt(np.diag(whole)[:n] * np.diag(whole)[n:])
