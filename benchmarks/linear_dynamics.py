@@ -1,6 +1,7 @@
 """How fast do finite networks approach the linear theory as they get wider?
 
-Run `python benchmarks/linear_dynamics.py [--seeds 32] [--widths 250 500 1000 2000] [--write FILE]`. Each
+Run `python benchmarks/linear_dynamics.py [--seeds 32] [--widths 250 500 1000 2000] [--networks "ReLU ResNet"]
+[--write FILE]`. Each
 network is trained by gradient descent with half of the rate that the stability theorem allows; its
 outputs are compared, at every record, with the closed form that starts from the network's own
 function: once with the network's own kernel at the start, once with the limiting one. The error is the
@@ -43,7 +44,7 @@ def measure(net, widths, seeds, steps):
     own, limiting, drift = (np.zeros((len(widths), seeds)) for _ in range(3))
     for i, n in enumerate(widths):
         options = {"learning_rate": rate, "steps": steps, "probe": x, "record": 10, "drift": True}
-        runs = wl.optimise_many(wl.finite(net, n), x, y, seeds, side_by_side=True, **options)
+        runs = wl.optimise_many(wl.finite(net, n), x, y, seeds, **options)
         for j, run in enumerate(runs):
             start = np.asarray(run.outputs[0], float)
             size = np.linalg.norm(start - y)
@@ -67,6 +68,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=32)
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--widths", type=int, nargs="+", default=[250, 500, 1000, 2000])
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     lines = [
@@ -80,9 +82,9 @@ def main():
         + " | exponent |",
         "|---|---|" + "---|" * (len(options.widths) + 1),
     ]
-    for name, net in NETWORKS.items():
+    for name in options.networks:
         start = time.perf_counter()
-        _, *found = measure(net, options.widths, options.seeds, options.steps)
+        _, *found = measure(NETWORKS[name], options.widths, options.seeds, options.steps)
         for what, values in zip(("own kernel", "limit", "(drift)"), found, strict=True):
             slope, stderr = exponent(options.widths, values)
             row = " | ".join(f"{v:.3g}" for v in np.median(values, axis=1))
