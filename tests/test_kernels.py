@@ -316,3 +316,16 @@ def test_profile_refuses_what_is_no_cosine(bad):
 def test_bad_input(fn, x1, x2, error, match):
     with pytest.raises(error, match=match):
         fn(wl.mlp(2), x1, x2)
+
+
+@pytest.mark.parametrize("features", [3, 20])
+@pytest.mark.parametrize("net", [wl.mlp(3), wl.mlp(3, b_std=0.3)], ids=["profile", "layers"])
+def test_large_matrices_are_symmetric_to_the_last_bit(net, features):
+    """Three by three tiles, the last ones overlapping; only the lower half is computed."""
+    x = np.random.default_rng(0).standard_normal((1100, features))
+    whole = wl.ntk(net, x)
+    np.testing.assert_array_equal(whole, whole.T)
+    small = wl.ntk(net, x[:300])
+    np.testing.assert_array_equal(small, small.T)
+    part = [0, 511, 512, 733, 734, 1099]
+    np.testing.assert_allclose(whole[part][:, part], wl.ntk(net, x[part]), rtol=1e-12)

@@ -236,7 +236,8 @@ def _tiles(
         return map_correlation(then, cut1(first.unit), cut2(second.unit), diagonal)
 
     if len(corners) == 1:
-        return tile(*map(jnp.int32, corners[0]))
+        out = tile(*map(jnp.int32, corners[0]))
+        return tuple(_mirrored(o, corners, rows, first.q) for o in out) if symmetric else out
     starts = jnp.asarray(corners)
     shapes = jax.eval_shape(tile, *(jax.ShapeDtypeStruct((), jnp.int32),) * 2)
     put = jax.lax.dynamic_update_slice
@@ -251,7 +252,23 @@ def _tiles(
         return tuple(put(o, part, (start1, start2)) for o, part in zip(out, parts, strict=True))
 
     blank = tuple(jnp.zeros((n1, n2), s.dtype) for s in shapes)
-    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(corners)), fill, blank)
+    out = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(corners)), fill, blank)
+    return tuple(_mirrored(o, corners, rows, first.q) for o in out) if symmetric else out
+
+
+def _mirrored(matrix: Array, corners: np.ndarray, side: int, q: Array) -> Array:
+    """Tiles on the diagonal get an upper half that is, to the last bit, their lower half mirrored."""
+    starts = jnp.asarray([i for i, j in corners if i == j], jnp.int32)
+    row, column = (jax.lax.broadcasted_iota(jnp.int32, (side, side), i) for i in (0, 1))
+
+    def mirror(i: Any, matrix: Array) -> Array:
+        place = starts[i], starts[i]
+        tile = jax.lax.dynamic_slice(matrix, place, (side, side))
+        return jax.lax.dynamic_update_slice(matrix, jnp.where(row < column, tile.T, tile), place)
+
+    # A length that the compiler cannot know: unrolled, it would compute the tiles a second time.
+    count = jnp.where(q[0] == q[0], len(starts), 0).astype(jnp.int32)
+    return jax.lax.fori_loop(jnp.int32(0), count, mirror, matrix)
 
 
 def _even(size: int, most: int) -> int:
