@@ -1,5 +1,6 @@
 """Laws of activations: what `fn`, `dual` and `dual_dot` owe one another."""
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -19,6 +20,7 @@ from widelimit.activations import (
 from widelimit.activations import get as get_activation
 
 Law = Callable[[Activation, np.random.Generator], None]
+_SIZE = 24
 
 
 def _output(
@@ -26,15 +28,24 @@ def _output(
 ) -> tuple[np.ndarray, np.ndarray]:
     """E[phi phi] and E[phi' phi'] at correlations rho, as the kernels use them."""
     rho = np.asarray(rho, dtype=float)
+    # One size for nearly all laws, so that they share a program.
+    padded = np.pad(rho, (0, max(_SIZE - rho.size, 0)))
     with jax.enable_x64(True):
         how = How(terms_needed(act, [q1, q2], 1e-12))
-        full = lambda q: jnp.full(rho.shape, q)
-        cov = Cov(full(q1), full(q2), jnp.asarray(1 - rho), jnp.asarray(1 + rho))
-        t1, t2 = second_moment(act, cov.q1), second_moment(act, cov.q2)
-        minus, plus, slope = transform(act, cov, t1, t2, how)
-        plus = 2 - minus if plus is None else plus
-        size = jnp.sqrt(t1) * jnp.sqrt(t2)
-        return np.asarray((plus - minus) / 2 * size), np.asarray(slope * size / cov.scale)
+        value, dot = _moments(act, how, q1, q2, 1 - padded, 1 + padded)
+        return np.asarray(value)[: rho.size], np.asarray(dot)[: rho.size]
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _moments(
+    act: Activation, how: How, q1: float, q2: float, minus: jax.Array, plus: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    cov = Cov(jnp.full_like(minus, q1), jnp.full_like(minus, q2), minus, plus)
+    t1, t2 = second_moment(act, cov.q1), second_moment(act, cov.q2)
+    minus, above, slope = transform(act, cov, t1, t2, how)
+    size = jnp.sqrt(t1) * jnp.sqrt(t2)
+    rho = 1 - minus if above is None else (above - minus) / 2
+    return rho * size, slope * size / cov.scale
 
 
 def matches_monte_carlo(act: Activation, rng: np.random.Generator) -> None:
