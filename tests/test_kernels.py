@@ -150,7 +150,7 @@ def test_zero_vectors():
     assert wl.nngp(wl.mlp(2, "cos"), x)[0, 0] > 0
 
 
-@pytest.mark.parametrize("depth", [1, 30, 100])
+@pytest.mark.parametrize("depth", [1, 100])
 def test_single_precision_diagonal_at_any_depth(depth):
     x = np.random.default_rng(0).standard_normal((6, 5)).astype(np.float32)
     for net in (
@@ -197,8 +197,8 @@ def test_gradients_match_finite_differences(activation):
 def test_gradients_are_finite_at_zero_vectors_and_on_the_diagonal():
     x = jnp.asarray([[0.0, 0.0], [1.0, 2.0], [-1.0, -2.0]], jnp.float32)
     for net in (wl.mlp(2, b_std=0.1), wl.resnet(2, alpha=0.5), wl.mlp(1, "sin")):
-        for fn in (wl.nngp, wl.ntk):
-            assert jnp.isfinite(jax.grad(lambda x, f=fn, n=net: f(n, x).sum())(x)).all()
+        both = jax.grad(lambda x, net=net: sum(k.sum() for k in wl.kernels(net, x)))(x)
+        assert jnp.isfinite(both).all()
 
 
 def test_gradient_in_b_std_at_zero():
