@@ -7,8 +7,13 @@ from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+import hypothesis
 import jax
 import pytest
+
+# The same examples on every run and every machine.
+hypothesis.settings.register_profile("reproducible", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("reproducible")
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
