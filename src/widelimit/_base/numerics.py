@@ -225,17 +225,20 @@ def chebyshev_sum(
     Args:
         coefficients: Float64, lowest degree first; the size is a multiple of 16.
         y: Where to evaluate.
-        terms: How many coefficients to use, a multiple of 8; the sum is then one expression, which
-            fuses with what surrounds it. None: a loop that stops at the last non-zero coefficient,
-            found at run time.
+        terms: How many coefficients to use, those beyond being below rounding; the sum is then one
+            expression, which fuses with what surrounds it. None: a loop that stops at the last
+            non-zero coefficient, found at run time.
 
     Returns:
         The values, of the shape and dtype of y.
     """
     if terms is None:
         return _clenshaw(coefficients.astype(y.dtype), y)
-    stages = 2 if terms <= 96 else 3
+    # Chains so short that the coefficients fall, to rounding at their end, faster than powers grow.
+    longest = 24 if y.dtype == jnp.float64 else 16
+    stages = max(2, math.ceil(math.log2(terms / longest)))
     parts = 2**stages
+    terms = -(-terms // parts) * parts
     table = jnp.matmul(_by_parts(terms, parts), coefficients[:terms], precision="highest")
     table = table.astype(y.dtype).reshape(parts, -1)
     basis = [jnp.ones_like(y), y]

@@ -31,9 +31,8 @@ def _j(order: int, minus, plus):
     p, q = _polynomials(order)
     rho = (plus - minus) / 2
     theta = Cov(rho, rho, minus, plus).theta
-    return evaluate_polynomial(p, rho) * safe_sqrt(minus * plus) + (
-        jnp.pi - theta
-    ) * evaluate_polynomial(q, rho)
+    p_rho, q_rho = evaluate_polynomial(p, rho), evaluate_polynomial(q, rho)
+    return p_rho * safe_sqrt(minus * plus) + (jnp.pi - theta) * q_rho
 
 
 @_j.defjvp

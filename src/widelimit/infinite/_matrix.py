@@ -1,4 +1,4 @@
-"""Gram matrices: tiles of rows, each by the profile or layer by layer; derivatives layer by layer."""
+"""Gram matrices: tiles, each by the profile or layer by layer; derivatives layer by layer."""
 
 import functools
 import math
