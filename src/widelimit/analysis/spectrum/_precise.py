@@ -12,10 +12,9 @@ import numpy as np
 
 from widelimit._base.passes import layer_pass
 from widelimit.activations import Activation
+from widelimit.analysis._zonal import half_rule
 from widelimit.describe import linear_factor
 from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
-
-from ._zonal import half_rule
 
 
 def mpmath() -> Any:

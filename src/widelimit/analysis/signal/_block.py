@@ -10,29 +10,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
-from widelimit.activations import (
-    Activation,
-    Cov,
-    How,
-    derivative,
-    second_moment,
-    terms_needed,
-    transform,
-)
+from widelimit.activations import How, terms_needed
 from widelimit.describe import activations_of
 from widelimit.infinite import Pair, propagate
 from widelimit.layers import Dense, Layer, Repeat, Serial
-
-
-def mean_square_slope(act: Activation, q: Float[Array, "..."]) -> Float[Array, "..."]:
-    r"""$E[\varphi'(\sqrt qz)^2]$, by a one-dimensional rule where there is no closed form."""
-    if act.closed_form:
-        t = second_moment(act, q)
-        return transform(act, Cov.diagonal(q), t, t, How())[2] * t / q
-    prime = Activation(f"{act.name}_prime", derivative(act), breaks=act.breaks)
-    return second_moment(prime, q)
 
 
 def block_of(net: Layer) -> Layer:

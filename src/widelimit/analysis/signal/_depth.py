@@ -10,7 +10,7 @@ from widelimit._base.scalars import as_count
 from widelimit.infinite import ntk
 from widelimit.layers import Layer
 
-from ._maps import block_of, step
+from ._block import block_of, step
 
 
 class Trajectory(NamedTuple):

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from widelimit.activations import Activation, get, second_moment
+from widelimit.analysis._slope import mean_square_slope
 
 from ._fixed_points import SCAN_DOWN, SCAN_UP
-from ._maps import mean_square_slope
 
 
 class PhaseDiagram(NamedTuple):

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from widelimit._base.scalars import as_count
-
-from ._eigenvalues import multiplicity
-from ._zonal import zonal
+from widelimit.analysis._zonal import zonal
+from widelimit.analysis.spectrum import multiplicity
 
 _CENTRES = 32
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from widelimit.analysis.spectrum import Near, near_equal
 from widelimit.layers import Layer
 
-from ._kink import Near, near_equal
-from ._maps import block_of, step
+from ._block import block_of, step
 
 _SMALL, _LARGE = 1e-10, 1e6
 SCAN_UP, SCAN_DOWN = np.logspace(0, 12, 25)[1:], np.logspace(0, -10, 21)[1:]

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from widelimit._base.scalars import as_count
+from widelimit.analysis._zonal import half_rule, moments
 from widelimit.describe import check
 from widelimit.infinite import nngp, ntk
 from widelimit.layers import Layer
 
 from ._precise import mpmath, precise_moments
 from ._vanishing import possible
-from ._zonal import half_rule, moments
 
 _EPS = 2.0**-52
 _MOST_NODES = 2**12

@@ -16,11 +16,10 @@ import numpy as np
 from widelimit._base.passes import layer_pass
 from widelimit._base.scalars import as_count, as_scalar, check_scalar
 from widelimit.activations import Activation, second_moment
+from widelimit.analysis._slope import mean_square_slope
 from widelimit.describe import check, linear_factor
 from widelimit.infinite import nngp, ntk
 from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
-
-from ._maps import mean_square_slope
 
 
 class Near(NamedTuple):

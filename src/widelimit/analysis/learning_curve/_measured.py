@@ -7,11 +7,11 @@ import numpy as np
 import scipy.linalg
 
 from widelimit._base.scalars import as_count
+from widelimit.analysis.spectrum import sphere
 from widelimit.infinite import nngp, ntk
 from widelimit.layers import Layer
 
 from ._eigenlearning import Prediction, predict
-from ._eigenvalues import sphere
 from ._target import Target
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._eigenvalues import Spectrum
+from widelimit.analysis.spectrum import Spectrum
 
 
 class Prediction(NamedTuple):
