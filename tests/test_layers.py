@@ -70,6 +70,7 @@ def test_numbers_are_leaves():
         (lambda: Residual("relu"), TypeError, "layer was expected"),
         (lambda: wl.from_text("Dens() >> Phi('relu')"), ValueError, "Did you mean 'Dense'"),
         (lambda: wl.from_text("__import__('os')"), ValueError, "Unknown layer"),
+        (lambda: wl.from_text("_Loop(Dense(), 3)"), ValueError, "Unknown layer"),
         (lambda: wl.from_text("Dense("), ValueError, "not the text"),
         (lambda: wl.from_json("{}"), ValueError, "not a network"),
         (lambda: wl.from_json("x"), ValueError, "not JSON"),
@@ -90,7 +91,7 @@ def test_bad_descriptions(make, error, match):
         (Residual(Dense() >> Phi("relu") >> Dense()), "skip path carries the data"),
         (
             Dense(width=8) >> Residual(Phi("relu") >> Dense(width=9)) >> Dense(),
-            r"widths \[8, 9\]",
+            "states the width 9, but its place asks for 8",
         ),
     ],
 )
@@ -131,6 +132,25 @@ def test_shape_counts_parameters():
     assert mlp.num_params == n * d + n + 3 * (n * n + n) + 2 * n + 2
     wide = wl.shape(Dense(width=7) >> Phi("relu") >> Dense(), 3, 50)
     assert wide == ((7, 1), 7 * 3 + 7)
+
+
+@pytest.mark.parametrize(
+    ("net", "widths"),
+    [
+        (Dense(10) >> Residual(Dense() >> Phi("relu") >> Dense()) >> Dense(), (10, 100, 10, 1)),
+        (Dense() >> Residual(Dense() >> Phi("relu") >> Dense()), (1, 100, 1)),
+        (Dense() >> (Identity() + (Phi("erf") >> Dense(30))) >> Dense(), (30, 30, 1)),
+        (Repeat(Dense() >> Phi("relu"), 3), (100, 100, 1)),
+        ((Dense() + (Dense(20) >> Phi("relu") >> Dense())) >> Dense(4), (100, 20, 100, 4)),
+    ],
+    ids=repr,
+)
+def test_widths_are_inferred_once_for_all(net, widths):
+    outputs = widths[-1]
+    found = wl.shape(net, 2, 100, outputs)
+    assert found.widths == widths
+    assert wl.finite(net, 100).num_params(2) == found.num_params
+    assert wl.bounds.jacobian(net, width=100, input_dim=2, outputs=outputs).value > 0
 
 
 def test_latex_and_citations_of_every_part():

@@ -2,17 +2,24 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+import jax
+
+T = TypeVar("T")
 
 
-def layer_pass(question: str) -> Callable[[Callable[..., Any]], Any]:
+def layer_pass(
+    question: str, otherwise: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], Any]:
     """Make a pass out of a function whose docstring and signature describe it.
 
     The decorated function becomes the default rule's face: calling it on a layer without a
     registered rule raises an error that names the layer, the pass, and how to add the rule.
 
     Args:
-        question: What the pass answers, for the error, e.g. `"its kernel is propagated"`.
+        question: What the pass answers, for the error, e.g. `"its weights are drawn"`.
+        otherwise: The rule of layers that have none; where it does not know, `NotImplemented`.
 
     Returns:
         A decorator that turns a function into a `singledispatch` pass.
@@ -22,6 +29,9 @@ def layer_pass(question: str) -> Callable[[Callable[..., Any]], Any]:
         @functools.singledispatch
         @functools.wraps(template)
         def dispatch(layer: Any, *args: Any, **kwargs: Any) -> Any:
+            known = NotImplemented if otherwise is None else otherwise(layer, *args, **kwargs)
+            if known is not NotImplemented:
+                return known
             raise TypeError(
                 f"No rule says how {question} for {type(layer).__name__}. "
                 f"If this is your own layer, add one: @{template.__name__}.register on a function "
@@ -32,3 +42,18 @@ def layer_pass(question: str) -> Callable[[Callable[..., Any]], Any]:
         return dispatch
 
     return decorate
+
+
+def once_for_each_network(function: Callable[..., T]) -> Callable[..., T]:
+    """Remember what a function said of a network; one whose numbers are traced is asked anew."""
+    remembered = functools.lru_cache(maxsize=512)(function)
+
+    @functools.wraps(function)
+    def ask(net: Any, *args: Any) -> T:
+        try:
+            hash(net)
+        except jax.errors.ConcretizationTypeError:
+            return function(net, *args)
+        return remembered(net, *args)
+
+    return ask

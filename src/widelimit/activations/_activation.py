@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from widelimit._base.arrays import evaluating_now
 from widelimit._base.names import unknown
 from widelimit._base.numerics import angle
 
@@ -119,6 +120,11 @@ class Activation:
         """Whether the kernels are formulas rather than quadratures."""
         return not (self.dual is None and self.angular is None and self.hermite is None)
 
+    @property
+    def vanishes(self) -> bool:
+        r"""Whether $\varphi(0)=0$."""
+        return self.parity == "odd" or (self.degree or 0) > 0 or _at_zero(self) == 0
+
     def _key(self) -> tuple[Any, ...]:
         return (self.name,) if self.registered else (self.name, self.fn, self.dual, self.breaks)
 
@@ -145,6 +151,12 @@ class Activation:
         if self.registered:
             return get, (self.name,)
         return _rebuild, (tuple(getattr(self, f.name) for f in dataclasses.fields(self)),)
+
+
+@functools.cache
+def _at_zero(activation: Activation) -> float:
+    with evaluating_now():
+        return float(activation.fn(jnp.zeros(())))
 
 
 def _rebuild(values: tuple[Any, ...]) -> Activation:

@@ -1,15 +1,20 @@
 """Refuse, before any work, a network whose limit is not known."""
 
+import dataclasses
 import enum
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Self
 
-from widelimit._base.passes import layer_pass
-from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+from widelimit._base.passes import once_for_each_network
+from widelimit._base.scalars import Scalar
+from widelimit.activations import Activation
+from widelimit.interpret import Located, facts, interpret
+from widelimit.layers import Layer
 
-from ._structure import activations_of, is_fresh, linear_factor
+from ._widths import check_widths
 
 
-class Signal(enum.Enum):
+class Kind(enum.Enum):
     """What is known of the distribution of a layer's output at infinite width."""
 
     DATA = "the data"
@@ -17,86 +22,71 @@ class Signal(enum.Enum):
     FEATURES = "activations, which are not Gaussian"
 
 
-@layer_pass("its limit is checked")
-def signal(layer: Layer, incoming: Signal, width: int | None) -> Any:
-    """The kind and (if stated) the width of the output, or an error where no limit is known."""
+@dataclasses.dataclass(frozen=True)
+class Signal(Located):
+    """Whether the limit is known: Gaussian signals go on, all else is refused with the reason.
 
+    Attributes:
+        kind: The distribution.
+        fresh: Whether, given the start of the branch, it has mean zero and weights of its own.
+    """
 
-@signal.register
-def _signal_dense(layer: Dense, incoming: Signal, width: int | None) -> Any:
-    return Signal.GAUSSIAN, layer.width
+    question: ClassVar[str] = "the limit"
 
+    kind: Kind = Kind.DATA
+    fresh: bool = False
 
-@signal.register
-def _signal_phi(layer: Phi, incoming: Signal, width: int | None) -> Any:
-    if incoming is Signal.DATA:
-        raise ValueError(
-            f"{layer} is applied to the data itself. An activation's limit is known for Gaussian "
-            "pre-activations only: put a Dense() before it, or transform the data yourself."
-        )
-    if incoming is Signal.FEATURES:
-        raise ValueError(
-            f"{layer} is applied to {incoming.value}. Put a Dense() between two activations, or "
-            "compose them into one function and pass that to Phi."
-        )
-    return Signal.FEATURES, width
+    def weighted(self, width: int | None) -> Self:
+        return dataclasses.replace(self, kind=Kind.GAUSSIAN, fresh=True)
 
+    def scaled(self, factor: Scalar) -> Self:
+        return self
 
-@signal.register(Identity)
-@signal.register(Scale)
-def _signal_linear(layer: Layer, incoming: Signal, width: int | None) -> Any:
-    return incoming, width
+    def biased(self, b_std: Scalar) -> Self:
+        return self
 
+    def normalised(self) -> Self:
+        return dataclasses.replace(self, fresh=False)
 
-@signal.register
-def _signal_serial(layer: Serial, incoming: Signal, width: int | None) -> Any:
-    for part in layer.layers:
-        incoming, width = signal(part, incoming, width)
-    return incoming, width
+    def activated(self, activation: Activation) -> Self:
+        if self.kind is Kind.DATA:
+            raise ValueError(
+                f"{self.inside} is applied to the data itself. An activation's limit is known for "
+                "Gaussian pre-activations only: put a Dense() before it, or transform the data "
+                "yourself."
+            )
+        if self.kind is Kind.FEATURES:
+            raise ValueError(
+                f"{self.inside} is applied to {self.kind.value}. Put a Dense() between two "
+                "activations, or compose them into one function and pass that to Phi."
+            )
+        return dataclasses.replace(self, kind=Kind.FEATURES, fresh=False)
 
+    def branched(self) -> Self:
+        return dataclasses.replace(self, fresh=False)
 
-@signal.register
-def _signal_repeat(layer: Repeat, incoming: Signal, width: int | None) -> Any:
-    for _ in range(min(layer.times, 3)):  # kinds and widths are settled after two rounds
-        incoming, width = signal(layer.body, incoming, width)
-    return incoming, width
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        stale = [part for part in parts if not part.fresh]
+        if len(stale) + (skip is not None) > 1:
+            raise ValueError(
+                f"In {self.inside}, the branch {stale[0].source} is correlated with another path: "
+                "given the input its mean is not zero (it does not end in a Dense of its own), so "
+                "E[x · branch(x)] does not vanish and kernels do not add. End the branch with a "
+                "Dense()."
+            )
+        if skip is not None and self.kind is Kind.DATA and parts:
+            raise ValueError(
+                f"In {self.inside}, the skip path carries the data, whose dimension is not the "
+                "width of the branch. Put a Dense() before the skip."
+            )
+        met = [*parts] if skip is None else [*parts, self]
+        kinds = {state.kind for state in met}
+        kind = kinds.pop() if len(kinds) == 1 else Kind.FEATURES
+        return dataclasses.replace(self, kind=kind, fresh=skip is None and not stale)
 
-
-@signal.register
-def _signal_residual(layer: Residual, incoming: Signal, width: int | None) -> Any:
-    return _join((Identity(), layer.body), incoming, width, layer)
-
-
-@signal.register
-def _signal_sum(layer: Sum, incoming: Signal, width: int | None) -> Any:
-    return _join(layer.branches, incoming, width, layer)
-
-
-def _join(branches: tuple[Layer, ...], incoming: Signal, width: int | None, layer: Layer) -> Any:
-    skips = [b for b in branches if linear_factor(b) is not None]
-    others = [b for b in branches if linear_factor(b) is None]
-    stale = [b for b in others if not is_fresh(b)]
-    if len(stale) + bool(skips) > 1:
-        raise ValueError(
-            f"In {layer}, the branch {stale[0]} is correlated with another path: given the input its "
-            "mean is not zero (it does not end in a Dense of its own), so E[x · branch(x)] does not "
-            "vanish and kernels do not add. End the branch with a Dense()."
-        )
-    if skips and incoming is Signal.DATA and others:
-        raise ValueError(
-            f"In {layer}, the skip path carries the data, whose dimension is not the width of the "
-            "branch. Put a Dense() before the skip."
-        )
-    outcomes = [signal(b, incoming, width) for b in branches]
-    widths = {w for _, w in outcomes if w is not None}
-    if len(widths) > 1:
-        raise ValueError(
-            f"The branches of {layer} have widths {sorted(widths)}; they are added, so they must be "
-            "equal. Give the last Dense of each branch the width of the skip path."
-        )
-    kinds = {kind for kind, _ in outcomes}
-    kind = kinds.pop() if len(kinds) == 1 else Signal.FEATURES
-    return kind, widths.pop() if widths else None
+    def repeated(self, step: Callable[[Self], Self], times: int) -> Self:
+        """Kinds are settled after two rounds."""
+        return super().repeated(step, min(times, 3))
 
 
 def check(net: Layer, *, ntk: bool = False) -> None:
@@ -113,17 +103,27 @@ def check(net: Layer, *, ntk: bool = False) -> None:
         ...
         ValueError: In Residual(Dense() >> Phi('relu')), the branch Dense() >> Phi('relu') is ...
     """
+    expect_network(net)
+    _check(net, ntk)
+
+
+@once_for_each_network
+def _check(net: Layer, ntk: bool) -> None:
+    interpret(net, Signal())
+    check_widths(net)
+    for activation in facts(net).activations:
+        if ntk and not activation.has_ntk:
+            raise ValueError(
+                f"The tangent kernel of a network with {activation.name!r} does not exist: its "
+                "derivative is not a function (gradients vanish almost everywhere). Its NNGP "
+                "kernel does; for a tangent kernel use 'erf' or 'relu'."
+            )
+
+
+def expect_network(net: object) -> None:
+    """Refuse what is not a network at all."""
     if not isinstance(net, Layer):
         raise TypeError(
             f"A network was expected, got {net!r} ({type(net).__name__}). Build one with "
             "widelimit.mlp(...), widelimit.resnet(...) or layers joined by >>."
         )
-    signal(net, Signal.DATA, None)
-    if ntk:
-        for activation in activations_of(net):
-            if not activation.has_ntk:
-                raise ValueError(
-                    f"The tangent kernel of a network with {activation.name!r} does not exist: its "
-                    "derivative is not a function (gradients vanish almost everywhere). Its NNGP "
-                    "kernel does; for a tangent kernel use 'erf' or 'relu'."
-                )

@@ -1,7 +1,7 @@
 """BibTeX of the works whose formulas a network uses."""
 
-from widelimit._base.passes import layer_pass
-from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+from widelimit.interpret import facts
+from widelimit.layers import Layer
 
 BIBLIOGRAPHY = {
     "neal1996priors": (
@@ -74,43 +74,6 @@ BIBLIOGRAPHY = {
 }
 
 
-@layer_pass("its references are collected")
-def references(layer: Layer):
-    """The keys of the works that a layer rests on."""
-
-
-@references.register(Dense)
-@references.register(Identity)
-@references.register(Scale)
-def _references_none(layer: Layer) -> tuple[str, ...]:
-    return ()
-
-
-@references.register
-def _references_phi(layer: Phi) -> tuple[str, ...]:
-    return layer.activation.cites
-
-
-@references.register
-def _references_residual(layer: Residual) -> tuple[str, ...]:
-    return ("tirer2022kernel", *references(layer.body))
-
-
-@references.register
-def _references_repeat(layer: Repeat) -> tuple[str, ...]:
-    return references(layer.body)
-
-
-@references.register
-def _references_serial(layer: Serial) -> tuple[str, ...]:
-    return tuple(key for part in layer.layers for key in references(part))
-
-
-@references.register
-def _references_sum(layer: Sum) -> tuple[str, ...]:
-    return tuple(key for part in layer.branches for key in references(part))
-
-
 def cite(net: Layer) -> str:
     """BibTeX of the works that the kernels of this network come from.
 
@@ -130,7 +93,7 @@ def cite(net: Layer) -> str:
           year = {1997}
         }
     """
-    keys = dict.fromkeys(("neal1996priors", "lee2018deep", "jacot2018neural", *references(net)))
+    keys = dict.fromkeys(("neal1996priors", "lee2018deep", "jacot2018neural", *facts(net).cites))
     return "\n\n".join(_entry(key) for key in keys)
 
 

@@ -1,166 +1,168 @@
-"""A network, and its kernel recursion, in LaTeX."""
+"""A network, and its kernel recursion, in LaTeX: two more states."""
 
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Self, TypeVar
 
-from widelimit._base.passes import layer_pass
-from widelimit._base.scalars import concrete
-from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+from widelimit._base.scalars import Scalar, concrete
+from widelimit.activations import Activation
+from widelimit.interpret import State, interpret, is_one
+from widelimit.layers import Layer
 
 from ._check import check
 
+S = TypeVar("S", bound=State)
 
-def _number(value: Any) -> str:
+
+def _number(value: Scalar) -> str:
     number = concrete(value)
     return r"\cdot" if number is None else f"{number:.6g}"
 
 
-@layer_pass("it is written in LaTeX")
-def _forward(layer: Layer, x: str, lines: list[str], label: list[int]):
-    """The symbol of the layer's output; appends its equations to `lines`."""
+class Book:
+    """The equations so far; every signal of a network writes into the same one."""
+
+    def __init__(self, *lines: str):
+        self.lines, self.count = [*lines], 0
+
+    def name(self, letter: str) -> str:
+        """A new symbol."""
+        self.count += 1
+        return f"{letter}_{{{self.count}}}"
+
+    def aligned(self, last: str) -> str:
+        """All equations, as an `aligned` environment."""
+        return "\\begin{aligned}\n" + " \\\\\n".join([*self.lines, last]) + "\n\\end{aligned}"
 
 
-def _fresh(label: list[int], letter: str) -> str:
-    label[0] += 1
-    return f"{letter}_{{{label[0]}}}"
+@dataclasses.dataclass(frozen=True)
+class Equations(State):
+    """The forward pass.
+
+    Attributes:
+        x: The signal's symbol.
+        book: Where equations are written.
+        weights: The factor of a weight matrix whose equation is not finished, or None.
+        bias: Its bias.
+    """
+
+    question: ClassVar[str] = "LaTeX"
+
+    x: str
+    book: Book
+    weights: str | None = None
+    bias: str = ""
+
+    def _write(self, letter: str, rule: str) -> Self:
+        out = self.book.name(letter)
+        self.book.lines.append(f"{out} &= {rule}")
+        return type(self)(out, self.book)
+
+    def weighted(self, width: int | None) -> Self:
+        return type(self)(self.trained().x, self.book, "1")
+
+    def scaled(self, factor: Scalar) -> Self:
+        if self.weights == "1":
+            return type(self)(self.x, self.book, _number(factor))
+        return type(self)(rf"{_number(factor)}\,{self.trained().x}", self.book)
+
+    def biased(self, b_std: Scalar) -> Self:
+        bias = _number(b_std)
+        if bias == "0":
+            return self
+        tail = rf" + {bias}\,b_{{{self.book.count + 1}}}"
+        if self.weights is None:
+            return self._write("g", self.x + tail)
+        return type(self)(self.x, self.book, self.weights, tail)
+
+    def trained(self) -> Self:
+        """The equation of the weights is complete."""
+        if self.weights is None:
+            return self
+        matrix = f"W_{{{self.book.count + 1}}}"
+        return self._write(
+            "g", rf"\frac{{{self.weights}}}{{\sqrt n}} {matrix}\, {self.x}{self.bias}"
+        )
+
+    def activated(self, activation: Activation) -> Self:
+        rule = activation.latex or rf"\text{{{activation.name}}}(x)"
+        x = self.trained().x
+        return self._write("x", rf"\varphi({x}), \quad \varphi(x) = {rule}")
+
+    def normalised(self) -> Self:
+        x = self.trained().x
+        return self._write("x", rf"{x}\,/\,\sqrt{{\operatorname{{mean}}({x}^2)}}")
+
+    def branched(self) -> Self:
+        return self.trained()
+
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        met = [*parts] if skip is None else [_multiple(self, skip), *parts]
+        return self._write("x", " + ".join(state.trained().x for state in met))
+
+    def repeated(self, step: Callable[[Self], Self], times: int) -> Self:
+        start = self.trained()
+        title = f"{times} times, with weights of its own each time:"
+        start.book.lines.append(rf"&\text{{{title}}}")
+        return step(start)
 
 
-@_forward.register
-def _forward_dense(layer: Dense, x: str, lines: list[str], label: list[int]) -> str:
-    out = _fresh(label, "g")
-    gain = _number(layer.w_std)
-    weight = rf"\frac{{{gain}}}{{\sqrt n}}" if gain != "1" else r"\frac{1}{\sqrt n}"
-    bias = _number(layer.b_std)
-    tail = "" if bias == "0" else rf" + {bias}\,b_{{{label[0]}}}"
-    lines.append(rf"{out} &= {weight} W_{{{label[0]}}}\, {x}{tail}")
-    return out
+@dataclasses.dataclass(frozen=True)
+class Recursion(State):
+    """The kernels.
+
+    Attributes:
+        k: The symbol of the NNGP kernel.
+        theta: The symbol of the tangent kernel; "0" before any weights.
+        book: Where equations are written.
+    """
+
+    question: ClassVar[str] = "LaTeX"
+
+    k: str
+    theta: str
+    book: Book
+
+    def _write(self, k: str, theta: Callable[[str], str]) -> Self:
+        k2 = self.book.name("K")
+        theta2 = rf"\Theta_{{{self.book.count}}}"
+        self.book.lines += [f"{k2} &= {k}", f"{theta2} &= {theta(k2)}"]
+        return type(self)(k2, theta2, self.book)
+
+    def scaled(self, factor: Scalar) -> Self:
+        gain = _number(factor)
+        square = "" if gain == "1" else rf"{gain}^2\,"
+        theta = self.theta if self.theta == "0" else square + self.theta
+        return type(self)(square + self.k, theta, self.book)
+
+    def biased(self, b_std: Scalar) -> Self:
+        bias = _number(b_std)
+        return self if bias == "0" else type(self)(f"{self.k} + {bias}^2", self.theta, self.book)
+
+    def trained(self) -> Self:
+        return self._write(self.k, lambda k: k if self.theta == "0" else f"{k} + {self.theta}")
+
+    def activated(self, activation: Activation) -> Self:
+        mean = lambda f: rf"\mathbb E[{f}(u){f}(v)]"
+        law = rf", \quad (u,v)\sim\mathcal N(0, {self.k})"
+        return self._write(mean(r"\varphi") + law, lambda _: mean(r"\varphi'") + rf"\,{self.theta}")
+
+    def normalised(self) -> Self:
+        over = lambda symbol: rf"{symbol}\,/\,\sqrt{{{self.k}(x,x)\,{self.k}(x',x')}}"
+        return self._write(over(self.k), lambda _: over(self.theta))
+
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        met = [*parts] if skip is None else [_multiple(self, skip), *parts]
+        total = " + ".join(state.theta for state in met if state.theta != "0") or "0"
+        return self._write(" + ".join(state.k for state in met), lambda _: total)
+
+    def repeated(self, step: Callable[[Self], Self], times: int) -> Self:
+        self.book.lines.append(rf"&\text{{{times} times:}}")
+        return step(self)
 
 
-@_forward.register
-def _forward_phi(layer: Phi, x: str, lines: list[str], label: list[int]) -> str:
-    out = _fresh(label, "x")
-    rule = layer.activation.latex or rf"\text{{{layer.activation.name}}}(x)"
-    lines.append(rf"{out} &= \varphi({x}), \quad \varphi(x) = {rule}")
-    return out
-
-
-@_forward.register
-def _forward_identity(layer: Identity, x: str, lines: list[str], label: list[int]) -> str:
-    return x
-
-
-@_forward.register
-def _forward_scale(layer: Scale, x: str, lines: list[str], label: list[int]) -> str:
-    return rf"{_number(layer.factor)}\,{x}"
-
-
-@_forward.register
-def _forward_serial(layer: Serial, x: str, lines: list[str], label: list[int]) -> str:
-    for part in layer.layers:
-        x = _forward(part, x, lines, label)
-    return x
-
-
-@_forward.register
-def _forward_repeat(layer: Repeat, x: str, lines: list[str], label: list[int]) -> str:
-    lines.append(rf"&\text{{{layer.times} times, with weights of its own each time:}}")
-    return _forward(layer.body, x, lines, label)
-
-
-@_forward.register
-def _forward_residual(layer: Residual, x: str, lines: list[str], label: list[int]) -> str:
-    body = _forward(layer.body, x, lines, label)
-    out = _fresh(label, "x")
-    lines.append(rf"{out} &= {x} + {_number(layer.alpha)}\,{body}")
-    return out
-
-
-@_forward.register
-def _forward_sum(layer: Sum, x: str, lines: list[str], label: list[int]) -> str:
-    parts = [_forward(branch, x, lines, label) for branch in layer.branches]
-    out = _fresh(label, "x")
-    lines.append(rf"{out} &= {' + '.join(parts)}")
-    return out
-
-
-@layer_pass("its kernel recursion is written in LaTeX")
-def _recursion(layer: Layer, k: str, theta: str, lines: list[str], label: list[int]):
-    """The symbols of the output's kernels; appends their equations to `lines`."""
-
-
-def _pair(label: list[int]) -> tuple[str, str]:
-    label[0] += 1
-    return f"K_{{{label[0]}}}", rf"\Theta_{{{label[0]}}}"
-
-
-@_recursion.register
-def _recursion_dense(layer: Dense, k: str, theta: str, lines: list[str], label: list[int]) -> Any:
-    k2, theta2 = _pair(label)
-    gain, bias = _number(layer.w_std), _number(layer.b_std)
-    square = "" if gain == "1" else rf"{gain}^2\,"
-    tail = "" if bias == "0" else rf" + {bias}^2"
-    lines.append(rf"{k2} &= {square}{k}{tail}")
-    old = "" if theta == "0" else rf" + {square}{theta}"
-    lines.append(rf"{theta2} &= {k2}{old}")
-    return k2, theta2
-
-
-@_recursion.register
-def _recursion_phi(layer: Phi, k: str, theta: str, lines: list[str], label: list[int]) -> Any:
-    k2, theta2 = _pair(label)
-    lines.append(rf"{k2} &= \mathbb E[\varphi(u)\varphi(v)], \quad (u,v)\sim\mathcal N(0, {k})")
-    lines.append(rf"{theta2} &= \mathbb E[\varphi'(u)\varphi'(v)]\,{theta}")
-    return k2, theta2
-
-
-@_recursion.register
-def _recursion_identity(
-    layer: Identity, k: str, theta: str, lines: list[str], label: list[int]
-) -> Any:
-    return k, theta
-
-
-@_recursion.register
-def _recursion_scale(layer: Scale, k: str, theta: str, lines: list[str], label: list[int]) -> Any:
-    gain = _number(layer.factor)
-    return rf"{gain}^2\,{k}", rf"{gain}^2\,{theta}"
-
-
-@_recursion.register
-def _recursion_serial(layer: Serial, k: str, theta: str, lines: list[str], label: list[int]) -> Any:
-    for part in layer.layers:
-        k, theta = _recursion(part, k, theta, lines, label)
-    return k, theta
-
-
-@_recursion.register
-def _recursion_repeat(layer: Repeat, k: str, theta: str, lines: list[str], label: list[int]) -> Any:
-    lines.append(rf"&\text{{{layer.times} times:}}")
-    return _recursion(layer.body, k, theta, lines, label)
-
-
-@_recursion.register
-def _recursion_residual(
-    layer: Residual, k: str, theta: str, lines: list[str], label: list[int]
-) -> Any:
-    inner, inner_theta = _recursion(layer.body, k, theta, lines, label)
-    k2, theta2 = _pair(label)
-    gain = _number(layer.alpha)
-    lines.append(rf"{k2} &= {k} + {gain}^2\,{inner}")
-    lines.append(rf"{theta2} &= {theta} + {gain}^2\,{inner_theta}")
-    return k2, theta2
-
-
-@_recursion.register
-def _recursion_sum(layer: Sum, k: str, theta: str, lines: list[str], label: list[int]) -> Any:
-    parts = [_recursion(branch, k, theta, lines, label) for branch in layer.branches]
-    k2, theta2 = _pair(label)
-    lines.append(rf"{k2} &= {' + '.join(p[0] for p in parts)}")
-    lines.append(rf"{theta2} &= {' + '.join(p[1] for p in parts)}")
-    return k2, theta2
-
-
-def _aligned(lines: list[str]) -> str:
-    return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+def _multiple(state: S, skip: Scalar) -> S:
+    return state if is_one(skip) else state.scaled(skip)
 
 
 def latex(net: Layer) -> str:
@@ -183,9 +185,8 @@ def latex(net: Layer) -> str:
         \end{aligned}
     """
     check(net)
-    lines: list[str] = []
-    out = _forward(net, "x", lines, [0])
-    return _aligned([*lines, f"f(x) &= {out}"])
+    out = interpret(net, Equations("x", Book())).trained()
+    return out.book.aligned(f"f(x) &= {out.x}")
 
 
 def latex_kernels(net: Layer) -> str:
@@ -212,6 +213,5 @@ def latex_kernels(net: Layer) -> str:
         \end{aligned}
     """
     check(net)
-    lines = [r"K_{0} &= \langle x, x'\rangle/d"]
-    k, theta = _recursion(net, "K_{0}", "0", lines, [0])
-    return _aligned([*lines, rf"K &= {k}, \quad \Theta = {theta}"])
+    out = interpret(net, Recursion("K_{0}", "0", Book(r"K_{0} &= \langle x, x'\rangle/d")))
+    return out.book.aligned(rf"K &= {out.k}, \quad \Theta = {out.theta}")

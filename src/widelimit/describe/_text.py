@@ -73,7 +73,8 @@ def _known(name: str) -> Any:
 
 
 def _all_layers(base: type) -> list[type]:
-    direct = base.__subclasses__()
+    """All layers, also those of other people; a name with an underscore is not part of the language."""
+    direct = [cls for cls in base.__subclasses__() if not cls.__name__.startswith("_")]
     return direct + [deep for cls in direct for deep in _all_layers(cls)]
 
 

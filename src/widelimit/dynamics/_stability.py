@@ -10,10 +10,10 @@ import numpy as np
 
 from widelimit._base.arrays import as_array
 from widelimit._base.scalars import as_count
-from widelimit.describe import activations_of
 from widelimit.finite import finite, fit_power
 from widelimit.finite._convention import as_key
 from widelimit.infinite import ntk
+from widelimit.interpret import facts
 from widelimit.layers import Layer
 
 from ._optimise import optimise
@@ -129,7 +129,7 @@ def stability(
     recorded = runs[0].steps
     envelope = (1 - rate * max(values[0], 0.0) / 3) ** recorded
     fits = _fit(widths, path), _fit(widths, drift)
-    covered = all(map(_is_covered, activations_of(net)))
+    covered = all(map(_is_covered, facts(net).activations))
     return Stability(
         np.array(widths), recorded, error, envelope, path, drift, *fits, rate, critical, covered
     )

@@ -1,6 +1,11 @@
 """Networks of finite width: weights, outputs, empirical kernels, Taylor models, sampling."""
 
 from ._empirical import empirical_ntk as empirical_ntk
+from ._forward import Tap as Tap
+from ._forward import apply_weights as apply_weights
+from ._forward import forward as forward
+from ._init import draw as draw
+from ._init import draw_weights as draw_weights
 from ._network import FiniteNetwork as FiniteNetwork
 from ._network import finite as finite
 from ._sample import Estimate as Estimate

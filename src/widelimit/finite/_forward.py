@@ -1,15 +1,25 @@
 """The pass that applies the network, and keeps what its kernels are made of."""
 
+import dataclasses
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
+from widelimit._base.numerics import safe_sqrt
 from widelimit._base.passes import layer_pass
-from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+from widelimit._base.scalars import Scalar
+from widelimit.activations import Activation
+from widelimit.interpret import State, interpret, is_zero
+from widelimit.layers import Dense, Layer, Repeat, Residual, Serial, Sum
 
+from ._init import Params
 from ._parameterise import How, cast
+
+Signals = Float[Array, "points channels"]
 
 _UNROLL = 16  # repetitions up to which a loop is written out; beyond, XLA's compile time would grow
 
@@ -30,20 +40,67 @@ class Tap(NamedTuple):
     prior: tuple[Any, Any]
 
 
-@layer_pass("it is applied")
-def forward(layer: Layer, params: Any, x: Any, shift: Any, how: How) -> Any:
+@dataclasses.dataclass(frozen=True)
+class Values(State):
+    """The signal itself: what layers without weights do to numbers."""
+
+    question: ClassVar[str] = "the output of a finite network"
+
+    x: Float[Array, "points channels"]
+
+    def weighted(self, width: int | None) -> Self:
+        raise NotImplementedError("a layer with weights has a rule of its own")
+
+    def biased(self, b_std: Scalar) -> Self:
+        return self if is_zero(b_std) else self.weighted(None)
+
+    def scaled(self, factor: Scalar) -> Self:
+        return type(self)(cast(factor, self.x.dtype) * self.x)
+
+    def activated(self, activation: Activation) -> Self:
+        return type(self)(activation.fn(self.x))
+
+    def normalised(self) -> Self:
+        square = jnp.mean(self.x**2, axis=-1, keepdims=True)
+        return type(self)(self.x / safe_sqrt(jnp.where(square > 0, square, 1)))
+
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        met = [*parts] if skip is None else [self.scaled(skip), *parts]
+        return type(self)(functools.reduce(jnp.add, [state.x for state in met]))
+
+
+def _apply_values(layer: Layer, params: Params, x: Any, shift: Any, how: How) -> Any:
+    """A layer without weights does to numbers what it does to every signal."""
+    try:
+        return interpret(layer, Values(x)).x, {}
+    except NotImplementedError:
+        return NotImplemented
+
+
+@layer_pass("it is applied", otherwise=_apply_values)
+def forward(layer: Layer, params: Params, x: Signals, shift: Any, how: How) -> tuple[Any, Any]:
     """The outputs, and a tree with a `Tap` for each `Dense`.
 
     `shift`, a tree of the same shape, is added to the output of each `Dense`; the derivative in it
-    at zero is the back-propagated signal. None adds nothing.
+    at zero is the back-propagated signal. None adds nothing. A rule is needed by layers with weights
+    of their own only.
     """
+    raise NotImplementedError
 
 
 @forward.register
-def _forward_dense(layer: Dense, params: Any, x: Any, shift: Any, how: How) -> Any:
+def forward_dense(layer: Dense, params: Params, x: Signals, shift: Any, how: How) -> Any:
+    r"""$c_wWx+c_bb$."""
+    return apply_weights(params, x, shift, how, w_std=layer.w_std, b_std=layer.b_std)
+
+
+def apply_weights(
+    params: Params, x: Signals, shift: Signals | None, how: How, *, w_std: Scalar, b_std: Scalar
+) -> tuple[Signals, Tap]:
+    r"""$c_wWx+c_bb$ with weights from `draw_weights`, and their tap."""
     w = params["w"]
     fan_in, fan_out = w.shape
-    numbers = cast(layer.w_std, x.dtype), cast(layer.b_std, x.dtype)
+    numbers = cast(w_std, x.dtype), cast(b_std, x.dtype)
     c_w, c_b = how.scheme.factors(*numbers, fan_in)
     s_w, s_b = how.scheme.spreads(*numbers, fan_in, fan_out)
     # The default of GPUs, TF32, keeps three digits: too few to see a network follow its limit.
@@ -61,27 +118,13 @@ def _scaled(z: Any, c: Any) -> Any:
     return z if isinstance(c, float) and c == 1.0 else c * z
 
 
-@forward.register
-def _forward_phi(layer: Phi, params: Any, x: Any, shift: Any, how: How) -> Any:
-    return layer.activation.fn(x), {}
-
-
-@forward.register
-def _forward_identity(layer: Identity, params: Any, x: Any, shift: Any, how: How) -> Any:
-    return x, {}
-
-
-@forward.register
-def _forward_scale(layer: Scale, params: Any, x: Any, shift: Any, how: How) -> Any:
-    return cast(layer.factor, x.dtype) * x, {}
-
-
 def _part(shift: Any, i: int) -> Any:
     return None if shift is None else shift[i]
 
 
 @forward.register
-def _forward_serial(layer: Serial, params: Any, x: Any, shift: Any, how: How) -> Any:
+def forward_serial(layer: Serial, params: Params, x: Signals, shift: Any, how: How) -> Any:
+    """One after another."""
     taps = []
     for i, (part, p) in enumerate(zip(layer.layers, params, strict=True)):
         x, tap = forward(part, p, x, _part(shift, i), how)
@@ -90,13 +133,15 @@ def _forward_serial(layer: Serial, params: Any, x: Any, shift: Any, how: How) ->
 
 
 @forward.register
-def _forward_residual(layer: Residual, params: Any, x: Any, shift: Any, how: How) -> Any:
+def forward_residual(layer: Residual, params: Params, x: Signals, shift: Any, how: How) -> Any:
+    r"""$x+\alpha\,\mathrm{body}(x)$."""
     y, taps = forward(layer.body, params, x, shift, how)
     return x + cast(layer.alpha, x.dtype) * y, taps
 
 
 @forward.register
-def _forward_sum(layer: Sum, params: Any, x: Any, shift: Any, how: How) -> Any:
+def forward_sum(layer: Sum, params: Params, x: Signals, shift: Any, how: How) -> Any:
+    """Branches, added."""
     parts = [
         forward(branch, p, x, _part(shift, i), how)
         for i, (branch, p) in enumerate(zip(layer.branches, params, strict=True))
@@ -105,7 +150,7 @@ def _forward_sum(layer: Sum, params: Any, x: Any, shift: Any, how: How) -> Any:
 
 
 @forward.register
-def _forward_repeat(layer: Repeat, params: Any, x: Any, shift: Any, how: How) -> Any:
+def forward_repeat(layer: Repeat, params: Params, x: Signals, shift: Any, how: How) -> Any:
     """Write short loops out; stack the equal repetitions of long ones and scan over them."""
     peeled = _peeled(params)
     each, shifts = [], (None, None) if shift is None else (shift["each"], shift["scan"])

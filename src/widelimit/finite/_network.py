@@ -12,11 +12,12 @@ import numpy as np
 from widelimit._base.arrays import convention
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count, concrete
+from widelimit.describe import expect_network, infer
 from widelimit.layers import Dense, Layer
 
 from ._convention import as_key, is_traced, settle
 from ._forward import forward
-from ._init import draw, stated_width
+from ._init import draw
 from ._parameterise import How, check_parameterisation
 from ._tangent import OUTPUTS, contract, readout_kernel, signals, tangent_kernel
 
@@ -86,14 +87,8 @@ class FiniteNetwork(eqx.Module):
 
     def _draw(self, key: Any, sizes: tuple[int, int | None], dtype: Any) -> Any:
         input_dim, output_dim = sizes
-        wanted = output_dim or stated_width(self.net) or 1
-        params, width = draw(self.net, key, input_dim, wanted, dtype, self._how)
-        if width != wanted:
-            raise ValueError(
-                f"{self.net} has outputs of width {width}, but {wanted} were asked for; "
-                "end it with a Dense()."
-            )
-        return params
+        root = infer(self.net, input_dim, self.width, output_dim).root
+        return draw(self.net, root, key, dtype, self._how)
 
     def apply(self, params: Any, x: Any) -> Any:
         r"""The outputs $f(x)$, shape (points, outputs).
@@ -256,11 +251,7 @@ def finite(
         >>> net.apply(params, np.ones((7, 2))).shape
         (7, 1)
     """
-    if not isinstance(net, Layer):
-        raise TypeError(
-            f"A network was expected, got {net!r} ({type(net).__name__}). Build one with "
-            "widelimit.mlp(...), widelimit.resnet(...) or layers joined by >>."
-        )
+    expect_network(net)
     width = as_count(width, "width", minimum=1)
     check_parameterisation(parameterisation)
     if bias not in (None, True, False):

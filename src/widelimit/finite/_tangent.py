@@ -4,15 +4,20 @@ A layer $z=c_wWx+c_bb$ has $\partial f/\partial W=c_w\,\delta x^\top$ with $\del
 $(c_w^2\langle x,x'\rangle+c_b^2)\langle\delta,\delta'\rangle$. No Jacobian of size points × parameters is ever formed.
 """
 
-from typing import Any
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 
-from widelimit._base.passes import layer_pass
-from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+from widelimit._base.scalars import Scalar
+from widelimit.activations import Activation
+from widelimit.interpret import State, interpret
+from widelimit.layers import Layer
 
-from ._forward import Tap, forward
+from ._forward import Signals, Tap, forward
+from ._init import Params
 from ._parameterise import How
 
 OUTPUTS = {"full": "ipc,jqc->pqij", "diagonal": "ipc,iqc->pqi", "trace": "ipc,iqc->pq"}
@@ -76,71 +81,74 @@ def tangent_kernel(net: Layer, params: Any, x1: Any, x2: Any, how: How, outputs:
         return contract(first, first if x2 is None else signals(net, params, x2, how), outputs)
 
 
-@layer_pass("its read-out is found")
-def readout(layer: Layer, taps: Any, factor: Any) -> Any:
-    """The taps that end in the output, each with its factor, and the factor of the skip path.
+@dataclasses.dataclass(frozen=True)
+class Readout(State):
+    """Which of the network's weight matrices the output is a sum of, and with what factors.
 
-    The second is None where nothing of the layer's input reaches the output unchanged.
+    Attributes:
+        terms: (number of the matrix in the order of the layers, factor).
+        drawn: How many matrices there are so far; all signals of a network share it.
+        through: What the signal went through since that is not linear, if anything.
+        drawing: Whether a matrix's own scale is still to come; it is part of its tap.
     """
 
+    question: ClassVar[str] = "the last-layer kernel"
 
-@readout.register
-def _readout_dense(layer: Dense, taps: Any, factor: Any) -> Any:
-    return [(taps, factor)], None
+    terms: tuple[tuple[int, Scalar], ...]
+    drawn: list[None]
+    through: str | None = None
+    drawing: bool = False
 
+    def weighted(self, width: int | None) -> Self:
+        self.drawn.append(None)
+        return type(self)(((len(self.drawn) - 1, 1.0),), self.drawn, drawing=True)
 
-@readout.register
-def _readout_phi(layer: Phi, taps: Any, factor: Any) -> Any:
-    raise ValueError(
-        f"The network's output passes through {layer} after its last Dense, so it is not Gaussian "
-        "given the features and has no last-layer kernel. End the network with a Dense()."
-    )
+    def trained(self) -> Self:
+        return type(self)(self.terms, self.drawn, self.through)
 
+    def scaled(self, factor: Scalar) -> Self:
+        if self.drawing:
+            return self
+        terms = tuple((i, own * factor) for i, own in self.terms)
+        return type(self)(terms, self.drawn, self.through)
 
-@readout.register
-def _readout_identity(layer: Identity, taps: Any, factor: Any) -> Any:
-    return [], factor
+    def biased(self, b_std: Scalar) -> Self:
+        return self
 
+    def activated(self, activation: Activation) -> Self:
+        return type(self)((), self.drawn, repr(activation.name))
 
-@readout.register
-def _readout_scale(layer: Scale, taps: Any, factor: Any) -> Any:
-    return [], factor * layer.factor
+    def normalised(self) -> Self:
+        return type(self)((), self.drawn, "a normalisation")
 
-
-@readout.register
-def _readout_serial(layer: Serial, taps: Any, factor: Any) -> Any:
-    return _backwards(zip(layer.layers, taps, strict=True), factor)
-
-
-@readout.register
-def _readout_repeat(layer: Repeat, taps: Any, factor: Any) -> Any:
-    scanned = jax.tree.leaves(taps["scan"])
-    count = len(scanned[0]) if scanned else 0
-    rest = [jax.tree.map(lambda leaf, i=i: leaf[i], taps["scan"]) for i in range(count)]
-    return _backwards(((layer.body, tap) for tap in taps["each"] + rest), factor)
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        met = [*parts] if skip is None else [self.scaled(skip), *parts]
+        terms = tuple(term for state in met for term in state.terms)
+        return type(self)(terms, self.drawn, next((s.through for s in met if s.through), None))
 
 
-def _backwards(parts: Any, factor: Any) -> Any:
-    found: list[Any] = []
-    for part, tap in reversed(list(parts)):
-        new, factor = readout(part, tap, factor)
-        found += new
-        if factor is None:
-            break
-    return found, factor
+def _readout(net: Layer) -> tuple[tuple[int, Scalar], ...]:
+    found = interpret(net, Readout((), []))
+    if found.through is not None:
+        raise ValueError(
+            f"The network's output passes through {found.through} after its last Dense, so "
+            "it is not Gaussian given the features and has no last-layer kernel. End the network "
+            "with a Dense()."
+        )
+    return found.terms
 
 
-@readout.register
-def _readout_residual(layer: Residual, taps: Any, factor: Any) -> Any:
-    found, through = readout(layer.body, taps, factor * layer.alpha)
-    return found, factor if through is None else factor + through
-
-
-@readout.register
-def _readout_sum(layer: Sum, taps: Any, factor: Any) -> Any:
-    parts = [readout(b, tap, factor) for b, tap in zip(layer.branches, taps, strict=True)]
-    through = [f for _, f in parts if f is not None]
-    return [tap for found, _ in parts for tap in found], sum(through) if through else None
+def _in_order(taps: Any) -> list[Tap]:
+    """The taps of all weight matrices in the order of the layers, repetitions written out."""
+    if isinstance(taps, Tap):
+        return [taps]
+    if isinstance(taps, dict) and "scan" in taps:
+        leaves = jax.tree.leaves(taps["scan"])
+        rounds = range(len(leaves[0]) if leaves else 0)
+        taps = taps["each"] + [
+            jax.tree.map(lambda leaf, i=i: leaf[i], taps["scan"]) for i in rounds
+        ]
+    return [tap for part in taps for tap in _in_order(part)]
 
 
 def readout_kernel(net: Layer, params: Any, x1: Any, x2: Any, how: How) -> Any:
@@ -156,5 +164,6 @@ def readout_kernel(net: Layer, params: Any, x1: Any, x2: Any, how: How) -> Any:
         return total
 
 
-def _features(net: Layer, params: Any, x: Any, how: How) -> Any:
-    return readout(net, forward(net, params, x, None, how)[1], 1.0)[0]
+def _features(net: Layer, params: Params, x: Signals, how: How) -> list[tuple[Tap, Scalar]]:
+    taps = _in_order(forward(net, params, x, None, how)[1])
+    return [(taps[i], factor) for i, factor in _readout(net)]

@@ -7,6 +7,6 @@ from ._kernels import ntk as ntk
 from ._kernels import profile as profile
 from ._pair import Pair as Pair
 from ._profile import Profile as Profile
-from ._propagate import propagate as propagate
 from ._trace import Trace as Trace
 from ._trace import trace as trace
+from ._variances import Variances as Variances

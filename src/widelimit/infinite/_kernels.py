@@ -18,13 +18,13 @@ from widelimit._base.arrays import (
 )
 from widelimit._base.scalars import as_scalar, concrete
 from widelimit.activations import How
-from widelimit.describe import activations_of, check
+from widelimit.describe import check
+from widelimit.interpret import facts
 from widelimit.layers import Layer
 
+from ._loops import with_loops
 from ._matrix import Plan, certified, cut_off, gram, join, norm_tolerance, split
 from ._profile import Profile, Profiles, build
-from ._propagate import with_loops
-from ._scale_free import homogeneity
 from ._variances import MANY, choose_how
 
 _LARGE = 2**16  # entries from which a profile pays
@@ -180,7 +180,7 @@ def _prepare(net: Layer, inputs: Inputs, wanted: tuple[str, ...], path: str | No
     plain = not is_transformed((net, inputs.x1, inputs.x2))
     structure, zeros, numbers = split(with_loops(net) if plain else net)
     rows, columns = _sizes(inputs)
-    degree = homogeneity(net)
+    degree = facts(net).degree
     scale_free = degree is not None
     moments = None if scale_free and _closed_form(net) else second_moments(inputs)
     how = how_for(net, inputs, moments)
@@ -213,7 +213,7 @@ def how_for(net: Layer, inputs: Inputs, moments: tuple[float, float] | None) -> 
 
 
 def _closed_form(net: Layer) -> bool:
-    return all(act.closed_form or act.breaks for act in activations_of(net))
+    return all(act.closed_form or act.breaks for act in facts(net).activations)
 
 
 def _sizes(inputs: Inputs) -> tuple[int, int]:
@@ -265,7 +265,7 @@ def _build(plan: Plan, numbers: Any, q: Any, cut: Any) -> Profiles:
 
 
 def _warn_if_slow(net: Layer, entries: int, how: How) -> None:
-    slow = [a for a in activations_of(net) if not a.closed_form and (a.breaks or how.terms == 0)]
+    slow = [a for a in facts(net).activations if not a.closed_form and (a.breaks or how.terms == 0)]
     if slow and entries * 2e4 > _PATIENCE:
         warnings.warn(
             f"{entries} kernel entries with the activation {slow[0].name!r} need a two-dimensional "

@@ -9,16 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from widelimit._base.arrays import evaluating_now
 from widelimit._base.numerics import steer
-from widelimit.activations import Activation, How
-from widelimit.describe import activations_of
+from widelimit.activations import How
+from widelimit.interpret import facts, interpret
 from widelimit.layers import Dense, Layer
 
 from ._correlation import Points, as_points, correlation, map_correlation
 from ._pair import Pair, outer
 from ._profile import Profiles, build
-from ._propagate import propagate
 
 # Entries of a tile. On a CPU its state stays in the cache; a GPU wants few and large ones.
 _TILE = {"cpu": 2**18}
@@ -112,9 +110,9 @@ def differentiable_gram(
             same = jnp.eye(x1.shape[0], dtype=bool)
             minus = steer(jnp.where(same, 0, minus), minus)
             plus = steer(jnp.where(same, 2, plus), plus)
-        pair = Pair(first.q[:, None], second.q[None, :], minus, plus, jnp.zeros_like(minus))
-        out = propagate(net, pair, plan.how)
-        size = outer(jnp.sqrt(out.q1), jnp.sqrt(out.q2), minus)
+        pair = Pair.of_data(first.q[:, None], second.q[None, :], minus, plus, plan.how)
+        out = interpret(net, pair)
+        size = out.size
         dead = ~_kept(net, first)[:, None] | ~_kept(net, second)[None, :]
         results = []
         for name in plan.wanted:
@@ -123,23 +121,9 @@ def differentiable_gram(
         return tuple(results)
 
 
-def vanishes_at_zero(net: Layer) -> bool:
-    """Whether a zero input gives a zero output: no bias, and activations that vanish at 0."""
-    nodes = jax.tree.leaves(net, is_leaf=lambda node: isinstance(node, Dense))
-    dense = [node for node in nodes if isinstance(node, Dense)]
-    biases = any(not (isinstance(d.b_std, float) and d.b_std == 0) for d in dense)
-    return not biases and all(_at_zero(act) == 0 for act in activations_of(net))
-
-
-@functools.cache
-def _at_zero(act: Activation) -> float:
-    with evaluating_now():
-        return float(act.fn(jnp.zeros(())))
-
-
 def _kept(net: Layer, points: Points) -> Any:
     """Which inputs have a kernel that is not exactly zero."""
-    return ~points.zero if vanishes_at_zero(net) else jnp.ones_like(points.zero)
+    return ~points.zero if facts(net).vanishes else jnp.ones_like(points.zero)
 
 
 class _ByLayers(NamedTuple):
@@ -155,16 +139,15 @@ class _ByLayers(NamedTuple):
         """The kernels of each input with itself, in float64."""
         with jax.enable_x64(True):
             zero = jnp.zeros_like(points.q)
-            pair = Pair(points.q, points.q, zero, zero + 2, zero)
-            out = propagate(self.net, pair, self.plan.how)
+            out = interpret(self.net, Pair(points.q, points.q, zero, zero + 2, zero, self.plan.how))
             nngp = jnp.where(_kept(self.net, points), out.q1, 0)
             return {"nngp": nngp, "ntk": nngp * out.ntk}
 
     def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> tuple[Array, ...]:
         with jax.enable_x64(True):
             (q1, keep1), (q2, keep2) = edge1, edge2
-            pair = Pair(q1[:, None], q2[None, :], minus, plus, jnp.zeros_like(minus))
-            out = propagate(self.net, pair, self.plan.how)
+            pair = Pair.of_data(q1[:, None], q2[None, :], minus, plus, self.plan.how)
+            out = interpret(self.net, pair)
             root1 = jnp.where(keep1[:, None], jnp.sqrt(out.q1), 0)
             root2 = jnp.where(keep2[None, :], jnp.sqrt(out.q2), 0)
             size = outer(root1, root2, minus)

@@ -1,4 +1,4 @@
-r"""The state that layers propagate, and the operations under which it is closed.
+r"""The kernels as a state: what layers do to a pair of inputs, without losing a digit.
 
 For two inputs: the variances $q_1,q_2$ of their pre-activations, $1\mp\rho$ of their correlation, and
 the tangent kernel, divided like the correlation by $\sqrt{q_1q_2}$. Nothing here cancels: near
@@ -9,19 +9,27 @@ Since matrices are dimensionless, rounding in the scales (such as $\sigma_w^2$ i
 power of the depth) never enters them.
 """
 
+import dataclasses
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-Vector = Float[Array, "..."]
-Matrix = Float[Array, "..."]
+from widelimit._base.scalars import Scalar
+from widelimit.activations import Activation, Cov, How, second_moment, transform
+from widelimit.interpret import State, is_one, is_zero
+
+# Axes of the first inputs, of the second, and of pairs; equal in number, broadcast against each other.
+First = Float[Array, "..."]
+Second = Float[Array, "..."]
+Pairs = Float[Array, "..."]
 
 
-class Pair(eqx.Module):
+class Pair(State, eqx.Module):
     r"""Second-order statistics of a layer's output for pairs of inputs.
 
     Attributes:
@@ -30,88 +38,159 @@ class Pair(eqx.Module):
         minus: $1-\rho$.
         above: $1+\rho$; None where $\rho\ge0$ is known, so that $2-(1-\rho)$ has all the digits.
         ntk: $\Theta/\sqrt{q_1q_2}$.
+        how: How moments without a closed form are evaluated.
     """
 
-    q1: Vector
-    q2: Vector
-    minus: Matrix
-    above: Matrix | None
-    ntk: Matrix
+    question: ClassVar[str] = "the kernels"
+
+    q1: First
+    q2: Second
+    minus: Pairs
+    above: Pairs | None
+    ntk: Pairs
+    how: How = eqx.field(default=How(), static=True)
+
+    @staticmethod
+    def of_data(q1: First, q2: Second, minus: Pairs, plus: Pairs, how: How) -> "Pair":
+        """The data: no weights yet, so the tangent kernel is 0."""
+        return Pair(q1, q2, minus, plus, jnp.zeros_like(minus), how)
 
     @property
-    def rho(self) -> Matrix:
+    def rho(self) -> Pairs:
         """The correlation."""
         return 1 - self.minus if self.above is None else (self.above - self.minus) / 2
 
     @property
-    def plus(self) -> Matrix:
+    def plus(self) -> Pairs:
         r"""$1+\rho$."""
         return 2 - self.minus if self.above is None else self.above
 
+    @property
+    def size(self) -> Pairs:
+        r"""$\sqrt{q_1q_2}$, by which correlations and tangent kernel are to be multiplied."""
+        return outer(jnp.sqrt(self.q1), jnp.sqrt(self.q2), self.minus)
 
-def doubled(x: Any) -> Array:
-    """X in float64, also where JAX's global flag says 32 bits."""
-    with jax.enable_x64(True):
-        return jnp.asarray(x).astype(jnp.float64)
+    def scaled(self, factor: Scalar) -> Self:
+        """Correlations stay, variances get the square of the number."""
+        if is_one(factor):
+            return self
+        with jax.enable_x64(True):
+            gain = doubled(factor) ** 2
+            return dataclasses.replace(self, q1=gain * self.q1, q2=gain * self.q2)
+
+    def biased(self, b_std: Scalar) -> Self:
+        """A part that all inputs share (correlation 1), smooth at b_std = 0."""
+        if is_zero(b_std):
+            return self
+        with jax.enable_x64(True):
+            bias = doubled(b_std)
+            q1, q2 = self.q1 + bias**2, self.q2 + bias**2
+            a1, a2 = _share(self.q1, q1), _share(self.q2, q2)
+            # b/sqrt(q) rather than sqrt(b^2/q): differentiable in b at 0
+            b1 = bias / jnp.sqrt(jnp.where(q1 > 0, q1, 1))
+            b2 = bias / jnp.sqrt(jnp.where(q2 > 0, q2, 1))
+            weight = outer(a1, a2, self.minus)
+            gap = _gap(a1, a2, self.minus) + _gap(b1, b2, self.minus)
+            above = None
+            if self.above is not None:
+                above = weight * self.above + 2 * outer(b1, b2, self.minus) + gap
+            minus, ntk = weight * self.minus + gap, weight * self.ntk
+            return type(self)(q1, q2, minus, above, ntk, self.how)
+
+    def trained(self) -> Self:
+        r"""$\Theta'=\Theta+K$."""
+        return dataclasses.replace(self, ntk=self.ntk + self.rho)
+
+    def activated(self, activation: Activation) -> Self:
+        r"""$K'=T(K)$ and $\Theta'=\dot T(K)\,\Theta$."""
+        act = activation
+        with jax.enable_x64(True):
+            q1, q2 = second_moment(act, self.q1), second_moment(act, self.q2)
+            dtype = self.minus.dtype
+            if act.angular is not None:
+                minus, above, slope = act.angular(self.minus, self.above)
+            else:
+                cov = Cov(self.q1.astype(dtype), self.q2.astype(dtype), self.minus, self.plus)
+                after = q1.astype(dtype), q2.astype(dtype)
+                minus, above, slope = transform(act, cov, *after, self.how)
+            return type(self)(q1, q2, minus, above, slope * self.ntk, self.how)
+
+    def normalised(self) -> Self:
+        """Variance 1, and 0 where there is nothing to divide by; correlations stay."""
+        one = lambda q: jnp.where(q > 0, jnp.ones_like(q), 0)
+        return dataclasses.replace(self, q1=one(self.q1), q2=one(self.q2))
+
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        """Independent parts."""
+        return type(self).mixed([*parts] if skip is None else [self.scaled(skip), *parts])
+
+    @classmethod
+    def mixed(cls, parts: Sequence[Self]) -> Self:
+        r"""The sum of independent parts.
+
+        With the shares $a^i=\sqrt{q^i/q}$ of either input, unit vectors over the parts, correlations mix
+        with weights $a_1^ia_2^i$; what is missing to 1, half the squared distance
+        $\frac12\sum_i(a_1^i-a_2^i)^2$ of the two vectors, adds to $1-\rho$ and $1+\rho$. All terms are positive.
+        """
+        first, *others = parts
+        if not others:
+            return first
+        with jax.enable_x64(True):
+            q1, q2 = sum((p.q1 for p in others), first.q1), sum((p.q2 for p in others), first.q2)
+            shares = [(_share(p.q1, q1), _share(p.q2, q2)) for p in parts]
+            weights = [outer(a1, a2, first.minus) for a1, a2 in shares]
+            gap = _total([_gap(a1, a2, first.minus) for a1, a2 in shares])
+            mix = lambda values: _total([w * v for w, v in zip(weights, values, strict=True)])
+            known = all(p.above is None for p in parts)
+            above = None if known else mix([p.plus for p in parts]) + gap
+            minus = mix([p.minus for p in parts]) + gap
+            return cls(q1, q2, minus, above, mix([p.ntk for p in parts]), first.how)
+
+    def repeated(self, step: Callable[[Self], Self], times: int | Int[Array, ""]) -> Self:
+        """A loop, so that compilation does not grow with depth, nor repeat itself for another one."""
+        if isinstance(times, int) and times == 0:
+            return self
+        with jax.enable_x64(True):
+            start, times = self._steady(step, times)
+            if not isinstance(times, int):
+                body = lambda _, pair: step(pair)
+                return jax.lax.fori_loop(jnp.int32(0), jnp.asarray(times, jnp.int32), body, start)
+            walk = lambda pair, _: (step(pair), None)
+            return jax.lax.scan(walk, start, None, length=times)[0] if times else start
+
+    def _steady(self, step: Callable[[Self], Self], times: int | Array) -> tuple[Self, int | Array]:
+        """A state whose form a step preserves, and how many steps remain."""
+        pair, shapes = self, jax.eval_shape(step, self)
+        if self.above is not None and shapes.above is None:  # what the first time makes known
+            pair, times = step(self), times - 1
+        elif self.above is None and shapes.above is not None:
+            pair = dataclasses.replace(self, above=self.plus)
+        return jax.tree.map(lambda a, s: jnp.broadcast_to(a, s.shape), pair, shapes), times
 
 
-def outer(a: Vector, b: Vector, like: Matrix) -> Matrix:
-    """The product of a quantity of the first inputs with one of the second, in the pairs' dtype."""
-    return a.astype(like.dtype) * b.astype(like.dtype)
+def _total(values: Sequence[Pairs]) -> Pairs:
+    return sum(values[1:], values[0])
 
 
-def scaled(pair: Pair, factor: Any) -> Pair:
-    """The output times a number: correlations stay, variances get its square."""
-    with jax.enable_x64(True):
-        gain = doubled(factor) ** 2
-        return Pair(gain * pair.q1, gain * pair.q2, pair.minus, pair.above, pair.ntk)
-
-
-def _share(part: Vector, total: Vector) -> Vector:
+def _share(part: First, total: First) -> First:
     """sqrt(part / total), and 0 where there is nothing."""
     positive = part > 0
     ratio = jnp.where(positive, part, 1) / jnp.where(total > 0, total, 1)
     return jnp.where(positive, jnp.sqrt(ratio), 0)
 
 
-def added(a: Pair, b: Pair) -> Pair:
-    r"""The sum of two independent parts.
-
-    With shares $a_i=\sqrt{q^a_i/q_i}=\cos\psi_i$, $b_i=\sin\psi_i$, the correlations mix with weights
-    $a_1a_2$ and $b_1b_2$; what is missing to 1, $1-\cos(\psi_1-\psi_2)$, adds to $1-\rho$ and $1+\rho$.
-    """
-    with jax.enable_x64(True):
-        q1, q2 = a.q1 + b.q1, a.q2 + b.q2
-        a1, a2, b1, b2 = _share(a.q1, q1), _share(a.q2, q2), _share(b.q1, q1), _share(b.q2, q2)
-        like = a.minus
-        weight_a, weight_b = outer(a1, a2, like), outer(b1, b2, like)
-        gap = _mixing_gap(a1, a2, b1, b2, like)
-        minus = weight_a * a.minus + weight_b * b.minus + gap
-        known = a.above is None and b.above is None
-        above = None if known else weight_a * a.plus + weight_b * b.plus + gap
-        return Pair(q1, q2, minus, above, weight_a * a.ntk + weight_b * b.ntk)
-
-
-def _mixing_gap(a1: Vector, a2: Vector, b1: Vector, b2: Vector, like: Matrix) -> Matrix:
-    """1 - cos(psi1 - psi2) as half a squared distance, which vanishes exactly for equal shares."""
+def _gap(a1: First, a2: Second, like: Pairs) -> Pairs:
+    """Half the squared difference of two shares, which vanishes exactly for equal ones."""
     cast = lambda share: (share * math.sqrt(0.5)).astype(like.dtype)
-    return (cast(a1) - cast(a2)) ** 2 + (cast(b1) - cast(b2)) ** 2
+    return (cast(a1) - cast(a2)) ** 2
 
 
-def with_bias(pair: Pair, b_std: Any) -> Pair:
-    """Add a Gaussian constant that all inputs share (correlation 1), smooth at b_std = 0."""
+def doubled(x: Scalar | Float[Array, "..."]) -> Float[Array, "..."]:
+    """X in float64, also where JAX's global flag says 32 bits."""
     with jax.enable_x64(True):
-        bias = doubled(b_std)
-        q1, q2 = pair.q1 + bias**2, pair.q2 + bias**2
-        a1, a2 = _share(pair.q1, q1), _share(pair.q2, q2)
-        # b/sqrt(q) rather than sqrt(b^2/q): differentiable in b at 0
-        b1 = bias / jnp.sqrt(jnp.where(q1 > 0, q1, 1))
-        b2 = bias / jnp.sqrt(jnp.where(q2 > 0, q2, 1))
-        like = pair.minus
-        weight = outer(a1, a2, like)
-        gap = _mixing_gap(a1, a2, b1, b2, like)
-        minus = weight * pair.minus + gap
-        above = None
-        if pair.above is not None:
-            above = weight * pair.above + 2 * outer(b1, b2, like) + gap
-        return Pair(q1, q2, minus, above, weight * pair.ntk)
+        return jnp.asarray(x).astype(jnp.float64)
+
+
+def outer(a: First, b: Second, like: Pairs) -> Pairs:
+    """The product of a quantity of the first inputs with one of the second, in the pairs' dtype."""
+    return a.astype(like.dtype) * b.astype(like.dtype)

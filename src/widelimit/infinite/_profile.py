@@ -21,10 +21,10 @@ from jaxtyping import Array, Float
 
 from widelimit._base.numerics import chebyshev_sum
 from widelimit.activations import How
+from widelimit.interpret import interpret
 from widelimit.layers import Layer
 
 from ._pair import Pair, doubled
-from ._propagate import propagate
 
 NODES = 256
 _SHIFTS = (0.0, 0.2, 0.4, 0.6, 0.8, -0.2, -0.4, -0.6, -0.8)
@@ -114,7 +114,7 @@ def build(net: Layer, q: Float[Array, ""], how: How, tolerance: float) -> Profil
         minus, plus = jnp.asarray([*minus.ravel(), 0.0]), jnp.asarray([*plus.ravel(), 2.0])
         variance = doubled(q)
         q = jnp.broadcast_to(variance, minus.shape)
-        out = propagate(net, Pair(q, q, minus, plus, jnp.zeros_like(minus)), how)
+        out = interpret(net, Pair.of_data(q, q, minus, plus, how))
         nngp, ntk = _chop(out.rho[:-1], tolerance), _chop(out.ntk[:-1], tolerance)
         return Profiles(nngp, ntk, variance, out.q1[-1], out.ntk[-1])
 

@@ -1,21 +1,20 @@
 """The kernels layer by layer, under the names of the papers."""
 
+import dataclasses
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from widelimit._base.arrays import Inputs, as_inputs, convention
-from widelimit._base.passes import layer_pass
-from widelimit.activations import How
 from widelimit.describe import check
-from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+from widelimit.interpret import Visit, facts, interpret, visits
+from widelimit.layers import Dense, Layer, Phi, Repeat, Residual, Serial
 
 from ._correlation import as_points, correlation
 from ._kernels import how_for, second_moments
-from ._matrix import vanishes_at_zero
-from ._pair import Pair, outer
-from ._propagate import propagate
+from ._pair import Pair
 
 
 class Step(NamedTuple):
@@ -85,7 +84,6 @@ def trace(net: Layer, x1: Any, x2: Any = None) -> Trace:
     inputs = as_inputs(x1, x2)
     with convention(inputs):
         how = how_for(net, inputs, second_moments(inputs))
-        visits: list[_Visit] = []
         first = as_points(jnp.asarray(inputs.x1))
         second = first if inputs.x2 is None else as_points(jnp.asarray(inputs.x2))
         with jax.enable_x64(True):
@@ -93,13 +91,14 @@ def trace(net: Layer, x1: Any, x2: Any = None) -> Trace:
             if inputs.x2 is None:
                 same = jnp.eye(minus.shape[0], dtype=bool)
                 minus, plus = jnp.where(same, 0, minus), jnp.where(same, 2, plus)
-            start = Pair(first.q[:, None], second.q[None, :], minus, plus, jnp.zeros_like(minus))
-            final = walk(net, start, how, visits)
+            start = Pair.of_data(first.q[:, None], second.q[None, :], minus, plus, how)
+            root = visits(net, start)
+            single = list(_in_order(root))
             zero = first.zero[:, None] | second.zero[None, :]
-            dead = zero if vanishes_at_zero(net) else jnp.zeros_like(zero)
+            dead = zero if facts(net).vanishes else jnp.zeros_like(zero)
             value = lambda p: _kernels_of(p, dead)
-            steps = tuple(Step(repr(v.layer), *value(v.after)) for v in visits)
-            record = Trace(steps, *_paper_quantities(net, visits, final, value))
+            steps = tuple(Step(repr(v.layer), *value(v.after)) for v in single)
+            record = Trace(steps, *_paper_quantities(net, single, root.after, value))
             return _in_convention(record, inputs)
 
 
@@ -109,19 +108,20 @@ def _in_convention(record: Trace, inputs: Inputs) -> Trace:
     return Trace(steps, *map(give, record[1:]))
 
 
-class _Visit(NamedTuple):
-    layer: Layer
-    before: Pair
-    after: Pair
-    slope: Any = None  # of the output's correlation, for an activation
+def _in_order(visit: Visit) -> Iterator[Visit]:
+    """The visits of single layers and of sums, branches before the sum that they end in."""
+    for inner in visit.inner:
+        yield from _in_order(inner)
+    if not isinstance(visit.layer, Serial | Repeat):
+        yield visit
 
 
 def _kernels_of(pair: Pair, dead: Any) -> tuple[Any, Any]:
-    size = jnp.where(dead, 0, outer(jnp.sqrt(pair.q1), jnp.sqrt(pair.q2), pair.minus))
+    size = jnp.where(dead, 0, pair.size)
     return size * pair.rho, size * pair.ntk
 
 
-def _paper_quantities(net: Layer, visits: list[_Visit], final: Pair, value: Any) -> Any:
+def _paper_quantities(net: Layer, visits: list[Visit], final: Pair, value: Any) -> Any:
     """K, Theta, Sigma, Sigma_dot and Pi, if the network is an MLP or a ResNet."""
     gains = _mlp_gains(net) or _resnet_gains(net)
     if gains is None:
@@ -139,10 +139,11 @@ def _paper_quantities(net: Layer, visits: list[_Visit], final: Pair, value: Any)
     return k, theta, sigma, sigma_dot, jnp.stack(pi[::-1])
 
 
-def _dual_dot(visit: _Visit) -> Any:
-    r"""$E[\varphi'\varphi']$ from the slope of the correlation."""
-    size = lambda p: outer(jnp.sqrt(p.q1), jnp.sqrt(p.q2), p.minus)
-    return visit.slope * size(visit.after) / size(visit.before)
+def _dual_dot(visit: Visit) -> Any:
+    r"""$E[\varphi'\varphi']$: what becomes of a unit tangent kernel, relative to the variances."""
+    unit = dataclasses.replace(visit.before, ntk=jnp.ones_like(visit.before.ntk))
+    out = interpret(visit.layer, unit)
+    return out.ntk * out.size / unit.size
 
 
 def _mlp_gains(net: Layer) -> Any:
@@ -169,53 +170,3 @@ def _resnet_gains(net: Layer) -> Any:
             plain = w.w_std == out.w_std and (w.b_std, v.b_std, out.b_std) == (0.0, 0.0, 0.0)
             return (v.w_std**2 * w.w_std**2, alpha**2) if plain else None
     return None
-
-
-@layer_pass("its kernels are traced")
-def walk(layer: Layer, pair: Pair, how: How, visits: list[_Visit]) -> Any:
-    """Propagate, and record a visit for every layer, those inside others included."""
-
-
-@walk.register(Dense)
-@walk.register(Identity)
-@walk.register(Scale)
-def _walk_single(layer: Layer, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
-    out = propagate(layer, pair, how)
-    visits.append(_Visit(layer, pair, out))
-    return out
-
-
-@walk.register
-def _walk_phi(layer: Phi, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
-    probe = Pair(pair.q1, pair.q2, pair.minus, pair.above, jnp.ones_like(pair.ntk))
-    out = propagate(layer, probe, how)  # with a unit tangent kernel the slope comes out
-    after = Pair(out.q1, out.q2, out.minus, out.above, out.ntk * pair.ntk)
-    visits.append(_Visit(layer, pair, after, out.ntk))
-    return after
-
-
-@walk.register
-def _walk_serial(layer: Serial, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
-    for part in layer.layers:
-        pair = walk(part, pair, how, visits)
-    return pair
-
-
-@walk.register
-def _walk_repeat(layer: Repeat, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
-    for _ in range(layer.times):
-        pair = walk(layer.body, pair, how, visits)
-    return pair
-
-
-@walk.register
-def _walk_residual(layer: Residual, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
-    walk(layer.body, pair, how, visits)
-    return _walk_single(layer, pair, how, visits)
-
-
-@walk.register
-def _walk_sum(layer: Sum, pair: Pair, how: How, visits: list[_Visit]) -> Pair:
-    for branch in layer.branches:
-        walk(branch, pair, how, visits)
-    return _walk_single(layer, pair, how, visits)

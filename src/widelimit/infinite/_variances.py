@@ -1,69 +1,69 @@
-"""The variances at which activations are used: decides how their moments are evaluated."""
+"""The variances at which activations are used, as a state: decides how their moments are evaluated."""
 
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
-from widelimit._base.passes import layer_pass
-from widelimit.activations import How, second_moment_now, terms_needed
-from widelimit.describe import linear_factor
-from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+from widelimit._base.scalars import Scalar
+from widelimit.activations import Activation, How, second_moment_now, terms_needed
+from widelimit.interpret import State, interpret
+from widelimit.layers import Layer
 
 MANY = 2**12  # entries from which a quadrature for each is too slow
 
 
-@layer_pass("its variances are listed")
-def visit_variances(layer: Layer, q: Any, seen: list[Any]) -> Any:
-    """The variances after the layer; appends (activation, variances before it) to `seen`."""
+@dataclasses.dataclass(frozen=True)
+class Variances(State):
+    """Variances of some inputs, and where they met activations.
+
+    Attributes:
+        q: The variances.
+        seen: A log of (activation, variances before it) that all signals of a network share.
+    """
+
+    question: ClassVar[str] = "variances"
+
+    q: Float[Array, " inputs"]
+    seen: list[tuple[Activation, Float[Array, " inputs"]]]
+
+    def _of(self, q: Float[Array, " inputs"]) -> Self:
+        return type(self)(q, self.seen)
+
+    def scaled(self, factor: Scalar) -> Self:
+        return self._of(factor**2 * self.q)
+
+    def biased(self, b_std: Scalar) -> Self:
+        return self._of(self.q + b_std**2)
+
+    def activated(self, activation: Activation) -> Self:
+        self.seen.append((activation, self.q))
+        return self._of(second_moment_now(activation, self.q))
+
+    def normalised(self) -> Self:
+        return self._of(jnp.where(self.q > 0, jnp.ones_like(self.q), 0))
+
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        start = jnp.zeros_like(self.q) if skip is None else skip**2 * self.q
+        return self._of(sum((part.q for part in parts), start))
+
+    def repeated(self, step: Callable[[Self], Self], times: int) -> Self:
+        """Once settled, later rounds show nothing new, but small changes still add up."""
+        state, settled = self, False
+        for _ in range(times):
+            before, state = (
+                state,
+                step(dataclasses.replace(state, seen=[] if settled else self.seen)),
+            )
+            settled = settled or np.allclose(before.q, state.q, rtol=1e-3)
+        return self._of(state.q)
 
 
-@visit_variances.register
-def _visit_dense(layer: Dense, q: Any, seen: list[Any]) -> Any:
-    return layer.w_std**2 * q + layer.b_std**2
-
-
-@visit_variances.register
-def _visit_phi(layer: Phi, q: Any, seen: list[Any]) -> Any:
-    seen.append((layer.activation, q))
-    return second_moment_now(layer.activation, q)
-
-
-@visit_variances.register(Identity)
-@visit_variances.register(Scale)
-def _visit_linear(layer: Layer, q: Any, seen: list[Any]) -> Any:
-    return linear_factor(layer) ** 2 * q
-
-
-@visit_variances.register
-def _visit_serial(layer: Serial, q: Any, seen: list[Any]) -> Any:
-    for part in layer.layers:
-        q = visit_variances(part, q, seen)
-    return q
-
-
-@visit_variances.register
-def _visit_repeat(layer: Repeat, q: Any, seen: list[Any]) -> Any:
-    settled = False
-    for _ in range(layer.times):
-        # Once settled, later rounds show nothing new, but small changes still add up.
-        before, q = q, visit_variances(layer.body, q, [] if settled else seen)
-        settled = settled or np.allclose(before, q, rtol=1e-3)
-    return q
-
-
-@visit_variances.register
-def _visit_residual(layer: Residual, q: Any, seen: list[Any]) -> Any:
-    return q + layer.alpha**2 * visit_variances(layer.body, q, seen)
-
-
-@visit_variances.register
-def _visit_sum(layer: Sum, q: Any, seen: list[Any]) -> Any:
-    return sum(visit_variances(branch, q, seen) for branch in layer.branches)
-
-
-def choose_how(net: Layer, q: Any, dtype: Any, *, many: bool) -> How:
+def choose_how(net: Layer, q: Sequence[float], dtype: np.dtype, *, many: bool) -> How:
     """Terms of the Hermite series that give rounding accuracy for inputs of these second moments.
 
     Args:
@@ -76,12 +76,12 @@ def choose_how(net: Layer, q: Any, dtype: Any, *, many: bool) -> How:
     Returns:
         The choice; the two-dimensional quadrature where no series is long enough.
     """
-    seen: list[Any] = []
     with jax.enable_x64(True):
-        visit_variances(net, jnp.asarray(q, jnp.float64), seen)
+        start = Variances(jnp.asarray(q, jnp.float64), [])
+        interpret(net, start)
         found = []
-        for act in dict.fromkeys(act for act, _ in seen):
-            values = np.concatenate([np.ravel(v) for a, v in seen if a == act])
+        for act in dict.fromkeys(act for act, _ in start.seen):
+            values = np.concatenate([np.ravel(v) for a, v in start.seen if a == act])
             values = values[values > 0].tolist() or [1.0]
             terms = terms_needed(act, values, 1e-13 if dtype == jnp.float64 else 1e-8)
             if terms == 0 and many:

@@ -1,7 +1,7 @@
 """A layer is data; `>>` puts one after another, `+` side by side."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -11,10 +11,15 @@ import numpy as np
 class Layer(eqx.Module):
     """The base of all layers: frozen, comparable, printable, without behaviour.
 
-    What can be asked of a layer are passes (`widelimit.describe`, `widelimit.infinite`,
-    `widelimit.finite`). A layer of your own is a subclass with fields, and a rule for each pass
-    that you need.
+    What it does to a signal is one rule (`widelimit.interpret`), which answers every question about
+    networks of infinite width; two more (`draw`, `forward`) give it weights. A layer of your own is a
+    subclass with fields and these rules; `widelimit.extend` has all that they need.
+
+    Attributes:
+        cites: Keys of the works that the layer comes from (see `widelimit.cite`).
     """
+
+    cites: ClassVar[tuple[str, ...]] = ()
 
     def __rshift__(self, after: "Layer") -> "Serial":
         return Serial(self, _expect_layer(after, ">>"))

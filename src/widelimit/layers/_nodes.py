@@ -1,6 +1,6 @@
 """The words of the description language."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 
@@ -56,6 +56,8 @@ class Residual(Layer):
         body: The branch; it must end in a fresh `Dense`.
         alpha: The attenuation of the branch.
     """
+
+    cites: ClassVar[tuple[str, ...]] = ("tirer2022kernel",)
 
     body: Layer = eqx.field(converter=as_layer)
     alpha: Scalar = eqx.field(default=1.0, converter=as_scalar)

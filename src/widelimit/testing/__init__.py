@@ -11,6 +11,8 @@ Example:
 
 from ._activation_laws import ACTIVATION_LAWS as ACTIVATION_LAWS
 from ._activation_laws import check_activation as check_activation
+from ._missing import Missing as Missing
+from ._missing import missing_rules as missing_rules
 from ._network_laws import NETWORK_LAWS as NETWORK_LAWS
 from ._network_laws import check_network as check_network
 from ._oracles import mpmath_ntk as mpmath_ntk

@@ -1,13 +1,16 @@
 """Laws of networks: what the kernels of any description owe to theory and to one another."""
 
+import math
 from collections.abc import Callable
 
 import jax
 import numpy as np
 
-from widelimit.describe import activations_of, from_json, from_text, to_json, to_text
+from widelimit.describe import from_json, from_text, shape, to_json, to_text
+from widelimit.finite import finite, monte_carlo_kernels
 from widelimit.infinite import kernels, nngp, ntk
 from widelimit.infinite._kernels import _compute
+from widelimit.interpret import facts
 from widelimit.layers import Layer
 
 Law = Callable[[Layer, np.random.Generator], None]
@@ -22,7 +25,7 @@ def _inputs(rng: np.random.Generator, n: int = 6, d: int = 3) -> np.ndarray:
 
 def gram_is_symmetric_and_positive(net: Layer, rng: np.random.Generator) -> None:
     """Both kernel matrices are symmetric, and positive semidefinite up to rounding."""
-    exact = all(act.closed_form for act in activations_of(net))
+    exact = all(act.closed_form for act in facts(net).activations)
     for matrix in kernels(net, _inputs(rng)):
         assert np.isfinite(matrix).all()
         slack = (1e-14 if exact else 1e-10) * np.abs(matrix).max()
@@ -73,12 +76,38 @@ def single_precision_is_close(net: Layer, rng: np.random.Generator) -> None:
         np.testing.assert_allclose(c, b, rtol=1e-5, atol=2e-6 * np.abs(a).max())
 
 
+def shape_and_finite_agree(net: Layer, rng: np.random.Generator) -> None:
+    """Widths and parameters are counted as they are drawn."""
+    for width, outputs in ((7, 1), (5, 3)):
+        drawn = jax.eval_shape(lambda n=width, k=outputs: finite(net, n).init(0, 3, k))
+        leaves = [leaf.shape for leaf in jax.tree.leaves(drawn)]
+        assert shape(net, 3, width, outputs).num_params == sum(map(math.prod, leaves))
+
+
+def finite_networks_approach_the_limit(net: Layer, rng: np.random.Generator) -> None:
+    """Kernels of wide networks agree with the limit within four standard errors and the bias 1/n."""
+    x, width = rng.standard_normal((3, 3)) * [[0.5], [1.0], [1.5]], 256
+    found = monte_carlo_kernels(net, np.float32(x), width=width, samples=32, key=0)
+    for estimate, exact in zip(found, kernels(net, x), strict=True):
+        size = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
+        allowed = 4 * estimate.stderr + 4 / width * _layers_in(net) * size
+        assert (np.abs(estimate.mean - exact) <= allowed).all()
+        assert (estimate.stderr < 0.3 * size).all()
+
+
+def _layers_in(net: Layer) -> int:
+    """Weight matrices, each of which adds a bias of order 1/n."""
+    return len(shape(net, 3, 7).widths)
+
+
 NETWORK_LAWS: tuple[Law, ...] = (
     gram_is_symmetric_and_positive,
     parts_agree,
     both_paths_agree,
     text_round_trip,
     single_precision_is_close,
+    shape_and_finite_agree,
+    finite_networks_approach_the_limit,
 )
 
 

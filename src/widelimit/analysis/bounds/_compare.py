@@ -4,9 +4,10 @@ import math
 from typing import Any
 
 from widelimit._base.scalars import as_count
-from widelimit.layers import Layer, Phi
+from widelimit.activations import get as get_activation
+from widelimit.layers import Layer
 
-from ._jacobian import Sizes, jacobian, stretch
+from ._jacobian import jacobian, lipschitz
 
 
 def ratio(net: Layer, reference: Layer, *, width: int, input_dim: int) -> float:
@@ -64,7 +65,7 @@ def alpha_threshold(
         Tirer, Bruna and Giryes (2022), equation 21.
     """
     depth = as_count(depth, "depth", minimum=1)
-    c = stretch(Phi(activation), 1, Sizes(1, None)).value
+    c = lipschitz(get_activation(activation))
     if not (w_std > 0 and v_std > 0 and c > 0):
         raise ValueError(
             f"The scales must be positive, got w_std={w_std}, v_std={v_std}, C={c}: otherwise one "

@@ -1,4 +1,4 @@
-r"""Bounds of the input-output Jacobian, as a pass over the network.
+r"""Bounds of the input-output Jacobian, as a state.
 
 The norm of a product is at most the product of the norms. With high probability a Gaussian matrix
 of n outputs and m inputs has norm at most $\sqrt n+\sqrt m+t$; with $t=\sqrt n$, n the width, a hidden layer
@@ -8,11 +8,14 @@ output vector $2\sigma_w$. These slacks of order $\sqrt n$ outlive training, whi
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple, Self
 
-from widelimit._base.passes import layer_pass
-from widelimit._base.scalars import as_count, concrete
-from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+from widelimit._base.scalars import Scalar, as_count, concrete
+from widelimit.activations import Activation
+from widelimit.describe import expect_network, infer
+from widelimit.interpret import State, interpret
+from widelimit.layers import Layer, Serial
 
 from ._random_matrix import singular_values
 
@@ -57,144 +60,99 @@ class JacobianBound:
         return self.value
 
 
-class Stretch(NamedTuple):
-    """The state of the pass: how much the layers so far can stretch, and what that rests on.
+def lipschitz(act: Activation) -> float:
+    r"""The declared constant $\sup|\varphi'|$, or an error."""
+    if act.lipschitz is None:
+        raise ValueError(
+            f"The activation {act.name!r} has no finite Lipschitz constant, or none is declared, "
+            "so no Jacobian bound exists. If sup|phi'| is finite, declare it: "
+            f"Activation({act.name!r}, fn, lipschitz=...)."
+        )
+    return act.lipschitz
+
+
+class Size(NamedTuple):
+    """A factor that holds with high probability.
 
     Attributes:
         value: The factor.
-        log10: Its decimal logarithm.
-        width: The number of components of the output.
+        log10: Its decimal logarithm, which never overflows.
         failure: The probability that one of the matrices is larger than assumed, at most.
     """
 
-    value: float
-    log10: float
-    width: int
-    failure: float
+    value: float = 1.0
+    log10: float = 0.0
+    failure: float = 0.0
 
-    def then(self, after: "Stretch") -> "Stretch":
-        """One part after another."""
-        value, log10 = _times(self.value, after.value), self.log10 + after.log10
-        return Stretch(value, log10, after.width, self.failure + after.failure)
+    def times(self, factor: float, failure: float = 0.0) -> "Size":
+        """This factor and then another one."""
+        value = 0.0 if self.value == 0 or factor == 0 else self.value * factor  # also 0 * inf
+        log10 = self.log10 + math.log10(factor) if factor > 0 else -math.inf
+        return Size(value, log10, self.failure + failure)
 
 
-class Sizes(NamedTuple):
-    """Widths that the network itself does not state.
+@dataclasses.dataclass(frozen=True)
+class Stretch(State):
+    """How much the layers so far can stretch a change of the input.
 
     Attributes:
-        hidden: The width n.
-        output: The width of a Dense that ends the network, None inside.
+        inside: The factor if further weights follow.
+        output: The factor if this signal is the output: its last matrix then has less slack.
+        width: The number of components of the signal.
+        hidden: The width n of hidden layers, whose root is their slack.
+        widths: Those of the weight matrices that are still to come; all signals share them.
     """
 
+    question: ClassVar[str] = "a Jacobian bound"
+
+    inside: Size
+    output: Size
+    width: int
     hidden: int
-    output: int | None
+    widths: list[int]
+
+    def weighted(self, width: int | None) -> Self:
+        out = self.widths.pop(0)
+        # At the output the slack is that of a single vector: 1 + sqrt(n) + t = 2 sqrt(n).
+        inside = self._by_matrix(out, math.sqrt(self.hidden))
+        output = self._by_matrix(out, math.sqrt(self.width) - 1)
+        return type(self)(inside, output, out, self.hidden, self.widths)
+
+    def _by_matrix(self, out: int, slack: float) -> Size:
+        lemma = singular_values(out, self.width, t=slack)
+        return self.inside.times(lemma.high / math.sqrt(self.width), lemma.failure)
+
+    def _times(self, factor: float) -> Self:
+        inside, output = self.inside.times(factor), self.output.times(factor)
+        return dataclasses.replace(self, inside=inside, output=output)
+
+    def scaled(self, factor: Scalar) -> Self:
+        number = concrete(factor)
+        if number is None:
+            raise TypeError("The bounds need concrete numbers, but one is being traced by JAX.")
+        return self._times(abs(number))
+
+    def biased(self, b_std: Scalar) -> Self:
+        return self
+
+    def activated(self, activation: Activation) -> Self:
+        return self._times(lipschitz(activation))
+
+    def branched(self) -> Self:
+        return dataclasses.replace(self, inside=Size(), output=Size())
+
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        if skip is not None:
+            through = self.branched().scaled(skip)
+            inside = self.inside.times(*_added([through.inside, *(p.inside for p in parts)]))
+            return dataclasses.replace(self, inside=inside, output=inside)
+        inside = self.inside.times(*_added([part.inside for part in parts]))
+        output = self.inside.times(*_added([part.output for part in parts]))
+        return dataclasses.replace(self, inside=inside, output=output, width=parts[0].width)
 
 
-def _times(a: float, b: float) -> float:
-    return 0.0 if a == 0 or b == 0 else a * b  # 0 * inf is 0 here
-
-
-def _stretch(value: float, width: int, failure: float = 0.0) -> Stretch:
-    return Stretch(value, math.log10(value) if value > 0 else -math.inf, width, failure)
-
-
-def _number(value: Any, name: str) -> float:
-    number = concrete(value)
-    if number is None:
-        raise TypeError(f"The bounds need concrete numbers, but {name} is being traced by JAX.")
-    return abs(number)
-
-
-@layer_pass("its Jacobian is bounded")
-def stretch(layer: Layer, width: int, sizes: Sizes) -> Any:
-    """How much the layer can stretch a change of its input of the given width, at most."""
-
-
-@stretch.register
-def _stretch_dense(layer: Dense, width: int, sizes: Sizes) -> Stretch:
-    ends = sizes.output is not None
-    out = layer.width or (sizes.output if ends else sizes.hidden) or 1
-    # At the output the slack is that of a single vector: 1 + sqrt(n) + t = 2 sqrt(n).
-    t = math.sqrt(width) - 1 if ends else math.sqrt(sizes.hidden)
-    lemma = singular_values(out, width, t=t)
-    value = _number(layer.w_std, "w_std") * (lemma.high / math.sqrt(width))
-    return _stretch(value, out, lemma.failure)
-
-
-@stretch.register
-def _stretch_phi(layer: Phi, width: int, sizes: Sizes) -> Stretch:
-    if layer.activation.lipschitz is None:
-        raise ValueError(
-            f"The activation {layer.activation.name!r} has no finite Lipschitz constant, or none is "
-            "declared, so no Jacobian bound exists. If sup|phi'| is finite, declare it: "
-            f"Activation({layer.activation.name!r}, fn, lipschitz=...)."
-        )
-    return _stretch(layer.activation.lipschitz, width)
-
-
-@stretch.register
-def _stretch_identity(layer: Identity, width: int, sizes: Sizes) -> Stretch:
-    return _stretch(1.0, width)
-
-
-@stretch.register
-def _stretch_scale(layer: Scale, width: int, sizes: Sizes) -> Stretch:
-    return _stretch(_number(layer.factor, "factor"), width)
-
-
-@stretch.register
-def _stretch_serial(layer: Serial, width: int, sizes: Sizes) -> Stretch:
-    total = _stretch(1.0, width)
-    for part, part_sizes in _with_sizes(layer, sizes):
-        total = total.then(stretch(part, total.width, part_sizes))
-    return total
-
-
-def _with_sizes(layer: Serial, sizes: Sizes) -> list[tuple[Layer, Sizes]]:
-    """The last part that sets a width is the output layer; elementwise parts may follow it."""
-    inner = Sizes(sizes.hidden, None)
-    setters = [i for i, p in enumerate(layer.layers) if not isinstance(p, Phi | Scale | Identity)]
-    last = setters[-1] if setters else -1
-    return [(p, sizes if i == last else inner) for i, p in enumerate(layer.layers)]
-
-
-@stretch.register
-def _stretch_repeat(layer: Repeat, width: int, sizes: Sizes) -> Stretch:
-    total = _stretch(1.0, width)
-    inner = Sizes(sizes.hidden, None)
-    rounds = layer.times - 1 if sizes.output is not None else layer.times
-    for done in range(max(rounds, 0)):
-        part = stretch(layer.body, total.width, inner)
-        if part.width == total.width:  # widths are settled: the remaining rounds are all alike
-            total = total.then(_power(part, rounds - done))
-            break
-        total = total.then(part)
-    if rounds < layer.times:
-        total = total.then(stretch(layer.body, total.width, sizes))
-    return total
-
-
-def _power(part: Stretch, times: int) -> Stretch:
-    try:
-        value = part.value**times
-    except OverflowError:
-        value = math.inf
-    log10 = part.log10 * times if times else 0.0
-    return Stretch(value, log10, part.width, part.failure * times)
-
-
-@stretch.register
-def _stretch_residual(layer: Residual, width: int, sizes: Sizes) -> Stretch:
-    body = stretch(layer.body, width, Sizes(sizes.hidden, None))
-    value = 1 + _times(_number(layer.alpha, "alpha"), body.value)
-    return _stretch(value, width, body.failure)
-
-
-@stretch.register
-def _stretch_sum(layer: Sum, width: int, sizes: Sizes) -> Stretch:
-    parts = [stretch(branch, width, sizes) for branch in layer.branches]
-    failure = sum(part.failure for part in parts)
-    return _stretch(sum(part.value for part in parts), parts[-1].width, failure)
+def _added(sizes: list[Size]) -> tuple[float, float]:
+    return sum(size.value for size in sizes), sum(size.failure for size in sizes)
 
 
 def jacobian(net: Layer, *, width: int, input_dim: int, outputs: int = 1) -> JacobianBound:
@@ -224,17 +182,19 @@ def jacobian(net: Layer, *, width: int, input_dim: int, outputs: int = 1) -> Jac
     Reference:
         Tirer, Bruna and Giryes (2022), equations 16 to 21.
     """
-    if not isinstance(net, Layer):
-        raise TypeError(f"A network was expected, got {net!r} ({type(net).__name__}).")
+    expect_network(net)
     width = as_count(width, "width", minimum=1)
     input_dim = as_count(input_dim, "input_dim", minimum=1)
-    sizes = Sizes(width, as_count(outputs, "outputs", minimum=1))
-    whole = net if isinstance(net, Serial) else Serial(net)
-    total, factors = _stretch(1.0, input_dim), []
-    for part, part_sizes in _with_sizes(whole, sizes):
-        step = stretch(part, total.width, part_sizes)
-        factors.append(Factor(repr(part), step.value))
-        total = total.then(step)
+    outputs = as_count(outputs, "outputs", minimum=1)
+    widths = [*infer(net, input_dim, width, outputs).widths]
+    state, total, factors = Stretch(Size(), Size(), input_dim, width, widths), Size(), []
+    for part in net.layers if isinstance(net, Serial) else (net,):
+        state = interpret(part, state.branched())
+        size = state.inside if widths else state.output
+        factors.append(Factor(repr(part), size.value))
+        total = Size(
+            total.times(size.value).value, total.log10 + size.log10, total.failure + size.failure
+        )
     failure = min(1.0, total.failure)
     return JacobianBound(
         total.value, total.log10, 1 - failure, failure, tuple(factors), width, input_dim, outputs

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from widelimit.activations import How, terms_needed
-from widelimit.describe import activations_of
-from widelimit.infinite import Pair, propagate
+from widelimit.infinite import Pair
+from widelimit.interpret import facts, interpret
 from widelimit.layers import Dense, Layer, Repeat, Serial
 
 
@@ -49,7 +49,7 @@ def _how(block: Layer, q: float) -> How:
     """A Hermite series that is long enough at this variance, or a quadrature."""
     terms = [32]
     with jax.enable_x64(True):
-        for act in activations_of(block):
+        for act in facts(block).activations:
             if not (act.closed_form or act.breaks):
                 terms.append(terms_needed(act, [q], 1e-10))
     return How(0 if 0 in terms else max(terms))
@@ -57,7 +57,7 @@ def _how(block: Layer, q: float) -> How:
 
 @eqx.filter_jit
 def _step(block: Layer, q: Any, minus: Any, plus: Any, tangent: Any, how: How) -> Any:
-    out = propagate(block, Pair(q, q, minus, plus, tangent), how)
+    out = interpret(block, Pair(q, q, minus, plus, tangent, how))
     return out.q1, out.minus, out.plus, out.ntk
 
 

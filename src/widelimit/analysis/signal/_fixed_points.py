@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from widelimit.analysis.spectrum import Near, near_equal
+from widelimit.analysis._near import Near
+from widelimit.interpret import interpret
 from widelimit.layers import Layer
 
 from ._block import block_of, step
@@ -59,7 +60,7 @@ def variance_map(net: Layer, q: Any) -> Any:
     given = np.asarray(q, dtype=np.float64)
     if not np.all((given > 0) & np.isfinite(given)):
         raise ValueError(f"Variances must be positive and finite, got {q!r}.")
-    out = np.array([near_equal(block, Near(v, 1, 0, 0)).q for v in given.ravel().tolist()])
+    out = np.array([interpret(block, Near(v)).q for v in given.ravel().tolist()])
     return out.reshape(given.shape) if given.ndim else float(out[0])
 
 
@@ -118,7 +119,7 @@ def fixed_point(net: Layer) -> FixedPoint:
     block = block_of(net)
     q = _variance(block)
     at = _usable(q)
-    near = near_equal(block, Near(at, 1.0, 0.0, 0.0))
+    near = interpret(block, Near(at))
     chi = near.m * near.q / at
     phase = "critical" if abs(chi - 1) < 1e-9 else "ordered" if chi < 1 else "chaotic"
     c, slope = _chaotic(block, at) if near.m > 1 + 1e-9 else (1.0, near.m)
@@ -154,13 +155,13 @@ def _variance_slope(block: Layer, q: float) -> float:
     if math.isinf(q):
         return 1.0
     at = max(q, _SMALL)
-    up, down = (near_equal(block, Near(at * (1 + h), 1, 0, 0)).q for h in (1e-4, -1e-4))
+    up, down = (interpret(block, Near(at * (1 + h))).q for h in (1e-4, -1e-4))
     return (up - down) / (2e-4 * at)
 
 
 def _variance(block: Layer) -> float:
     """The fixed point next to 1 in the direction in which the map moves a variance of 1."""
-    excess = lambda q: near_equal(block, Near(q, 1.0, 0.0, 0.0)).q / q - 1
+    excess = lambda q: interpret(block, Near(q)).q / q - 1
     start = excess(1.0)
     if abs(start) <= 1e-14:
         return 1.0

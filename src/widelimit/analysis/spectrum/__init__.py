@@ -14,9 +14,7 @@ from ._empirical import effective_dimension as effective_dimension
 from ._empirical import empirical as empirical
 from ._empirical import repeated as repeated
 from ._kink import Expansion as Expansion
-from ._kink import Near as Near
 from ._kink import expansion as expansion
 from ._kink import kink as kink
 from ._kink import kink_mlp as kink_mlp
 from ._kink import kink_resnet as kink_resnet
-from ._kink import near_equal as near_equal

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from widelimit.activations import Activation
-from widelimit.describe import activations_of, check
+from widelimit.describe import check
+from widelimit.interpret import facts, interpret
 from widelimit.layers import Layer
 
 from ._eigenvalues import Spectrum
-from ._vanishing import DATA, degrees_of
+from ._vanishing import DATA
 
 
 class Decay(NamedTuple):
@@ -119,11 +120,11 @@ def decay_theory(net: Layer, dim: int, *, kernel: str = "ntk") -> float | None:
         Bietti and Bach (2021); Chen and Xu (2021).
     """
     check(net, ntk=kernel == "ntk")
-    orders = [roughness(act) for act in activations_of(net)]
+    orders = [roughness(act) for act in facts(net).activations]
     if any(order is None for order in orders):
         return None
     order = min([math.inf, *(order for order in orders if order is not None)])
-    if math.isinf(order) or not any(map(math.isinf, degrees_of(net, DATA))):
+    if math.isinf(order) or not any(map(math.isinf, interpret(net, DATA).both)):
         return math.inf
     if order == 0:
         return None

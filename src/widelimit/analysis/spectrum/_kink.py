@@ -1,122 +1,26 @@
 r"""The kernel near $x=x'$ and $x=-x'$: how sharp is its kink?
 
 The tangent kernel of a ReLU network falls linearly with the angle, $\Theta(\theta)=\Theta(0)(1-\kappa\theta+\dots)$.
-The kink $\kappa$ follows exactly from a pass over the layers: where $\varphi'$ jumps by J at c, the slope
-kernel loses $J^2e^{-c^2/2q}/(2\pi)$ per unit of its own angle, and angles grow like $\sqrt m\,\theta$ with
-$1-\rho\approx m\theta^2/2$.
+The kink $\kappa$ follows exactly from the layers (`analysis/_near.py`).
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from widelimit._base.passes import layer_pass
 from widelimit._base.scalars import as_count, as_scalar, check_scalar
-from widelimit.activations import Activation, second_moment
-from widelimit.analysis._slope import mean_square_slope
-from widelimit.describe import check, linear_factor
+from widelimit.analysis._near import Near
+from widelimit.describe import check
 from widelimit.infinite import nngp, ntk
-from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
-
-
-class Near(NamedTuple):
-    r"""A layer's kernels to first order at $\theta=0$: $q$, $m$, $\Theta(0)$ and $-\Theta'(0^+)$."""
-
-    q: float
-    m: float
-    ntk: float
-    fall: float
-
-
-def jumps(act: Activation) -> list[tuple[float, float]]:
-    """The points where the activation's derivative jumps, and by how much."""
-    found = []
-    with jax.enable_x64(True):
-        prime = jax.grad(lambda x: act.fn(x))
-        for point in act.breaks:
-            step = 1e-9 * max(1.0, abs(point))
-            size = float(prime(jnp.float64(point + step)) - prime(jnp.float64(point - step)))
-            if abs(size) > 1e-7:
-                found.append((point, size))
-    return found
-
-
-@layer_pass("its kink is found")
-def near_equal(layer: Layer, state: Near) -> Any:
-    """The expansion at equal inputs after the layer."""
-
-
-@near_equal.register
-def _near_dense(layer: Dense, state: Near) -> Near:
-    w, b = float(layer.w_std) ** 2, float(layer.b_std) ** 2
-    q = w * state.q + b
-    share = w * state.q / q if q else 0.0
-    return Near(q, share * state.m, w * state.ntk + q, w * state.fall)
-
-
-@near_equal.register
-def _near_phi(layer: Phi, state: Near) -> Near:
-    act = layer.activation
-    with jax.enable_x64(True):
-        q = jnp.full((1,), state.q, jnp.float64)
-        after, gain = float(second_moment(act, q)[0]), float(mean_square_slope(act, q)[0])
-    slope = gain * state.q / after if after else 0.0
-    sharp = sum(j**2 * math.exp(-(c**2) / (2 * state.q)) for c, j in jumps(act)) / (2 * math.pi)
-    fall = gain * state.fall + sharp * math.sqrt(state.m) * state.ntk
-    return Near(after, slope * state.m, gain * state.ntk, fall)
-
-
-@near_equal.register(Identity)
-@near_equal.register(Scale)
-def _near_linear(layer: Layer, state: Near) -> Near:
-    return _scaled(state, float(linear_factor(layer)))
-
-
-def _scaled(state: Near, factor: float) -> Near:
-    square = factor**2
-    return Near(square * state.q, state.m, square * state.ntk, square * state.fall)
-
-
-@near_equal.register
-def _near_serial(layer: Serial, state: Near) -> Near:
-    for part in layer.layers:
-        state = near_equal(part, state)
-    return state
-
-
-@near_equal.register
-def _near_repeat(layer: Repeat, state: Near) -> Near:
-    for _ in range(layer.times):
-        state = near_equal(layer.body, state)
-    return state
-
-
-@near_equal.register
-def _near_residual(layer: Residual, state: Near) -> Near:
-    return near_equal(Sum(Identity(), Serial(layer.body, Scale(layer.alpha))), state)
-
-
-@near_equal.register
-def _near_sum(layer: Sum, state: Near) -> Near:
-    factors = [linear_factor(branch) for branch in layer.branches]
-    parts = [
-        near_equal(b, state) for b, f in zip(layer.branches, factors, strict=True) if f is None
-    ]
-    skips = [float(f) for f in factors if f is not None]
-    if skips:
-        parts.append(_scaled(state, sum(skips)))
-    q = sum(p.q for p in parts)
-    m = sum(p.q * p.m for p in parts) / q if q else 0.0
-    return Near(q, m, sum(p.ntk for p in parts), sum(p.fall for p in parts))
+from widelimit.interpret import interpret
+from widelimit.layers import Layer
 
 
 def kink(net: Layer, dim: int = 2, radius: float = 1.0) -> float:
     r"""The strength of the tangent kernel's kink at equal inputs, $-\Theta'(0^+)/\Theta(0)$, exactly.
 
-    A pass over the layers, for any network and activation; 0 where $\varphi'$ has no jumps.
+    For any network and activation; 0 where $\varphi'$ has no jumps.
 
     Args:
         net: The network.
@@ -138,7 +42,7 @@ def kink(net: Layer, dim: int = 2, radius: float = 1.0) -> float:
     as_count(dim, "dim", minimum=1)
     if not 0 < radius < math.inf:
         raise ValueError(f"radius is the norm of the inputs and must be positive, got {radius!r}.")
-    out = near_equal(net, Near(radius**2 / dim, 1.0, 0.0, 0.0))
+    out = interpret(net, Near(radius**2 / dim))
     return out.fall / out.ntk
 
 

@@ -4,17 +4,18 @@ The recursion runs in mpmath; quadrature and polynomials run on integers that st
 of $2^{-bits}$, which NumPy's object arrays handle twenty times faster than mpmath's numbers.
 """
 
+import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from widelimit._base.passes import layer_pass
+from widelimit._base.scalars import Scalar
 from widelimit.activations import Activation
 from widelimit.analysis._zonal import half_rule
-from widelimit.describe import linear_factor
-from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+from widelimit.interpret import State, interpret
+from widelimit.layers import Layer
 
 
 def mpmath() -> Any:
@@ -27,14 +28,6 @@ def mpmath() -> Any:
             "Install it with: pip install mpmath"
         ) from error
     return module
-
-
-class Exact(NamedTuple):
-    """The kernels of a layer at many angles, for inputs of one norm: variance, NNGP, NTK."""
-
-    q: Any
-    k: list[Any]
-    ntk: list[Any]
 
 
 def _two_slopes(act: Activation) -> Callable[[Any, Any], tuple[Any, Any]]:
@@ -98,65 +91,52 @@ def _formula(act: Activation) -> Callable[[Any, Any], tuple[Any, Any]]:
     return _FORMULAS[act.name]
 
 
-@layer_pass("its kernel is computed with many digits")
-def exactly(layer: Layer, state: Exact) -> Any:
-    """The kernels after the layer."""
+@dataclasses.dataclass(frozen=True)
+class Exact(State):
+    """The kernels at many angles, for inputs of one norm, in mpmath's numbers.
+
+    Attributes:
+        q: The variance.
+        k: The NNGP kernel at each angle.
+        ntk: The tangent kernel at each angle.
+    """
+
+    question: ClassVar[str] = "many digits"
+
+    q: Any
+    k: list[Any]
+    ntk: list[Any]
+
+    def scaled(self, factor: Scalar) -> Self:
+        square = mpmath().mpf(float(factor)) ** 2
+        times = lambda values: [square * value for value in values]
+        return type(self)(square * self.q, times(self.k), times(self.ntk))
+
+    def biased(self, b_std: Scalar) -> Self:
+        square = mpmath().mpf(float(b_std)) ** 2
+        return type(self)(self.q + square, [k + square for k in self.k], self.ntk)
+
+    def trained(self) -> Self:
+        return type(self)(self.q, self.k, _added([self.ntk, self.k]))
+
+    def activated(self, activation: Activation) -> Self:
+        formula = _formula(activation)
+        values = [formula(self.q, k) for k in self.k]
+        ntk = [slope * t for (_, slope), t in zip(values, self.ntk, strict=True)]
+        return type(self)(formula(self.q, self.q)[0], [value for value, _ in values], ntk)
+
+    def normalised(self) -> Self:
+        over = lambda values: [value / self.q for value in values]
+        return type(self)(self.q / self.q, over(self.k), over(self.ntk))
+
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        parts = [*parts] if skip is None else [*parts, self.scaled(skip)]
+        q = sum(p.q for p in parts)
+        return type(self)(q, _added([p.k for p in parts]), _added([p.ntk for p in parts]))
 
 
-@exactly.register
-def _exactly_dense(layer: Dense, state: Exact) -> Exact:
-    w, b = (mpmath().mpf(float(n)) ** 2 for n in (layer.w_std, layer.b_std))
-    k = [w * a + b for a in state.k]
-    return Exact(w * state.q + b, k, [w * t + a for t, a in zip(state.ntk, k, strict=True)])
-
-
-@exactly.register
-def _exactly_phi(layer: Phi, state: Exact) -> Exact:
-    formula = _formula(layer.activation)
-    values = [formula(state.q, k) for k in state.k]
-    ntk = [slope * t for (_, slope), t in zip(values, state.ntk, strict=True)]
-    return Exact(formula(state.q, state.q)[0], [value for value, _ in values], ntk)
-
-
-def _scaled(state: Exact, factor: Any) -> Exact:
-    square = mpmath().mpf(float(factor)) ** 2
-    return Exact(square * state.q, [square * k for k in state.k], [square * t for t in state.ntk])
-
-
-@exactly.register(Identity)
-@exactly.register(Scale)
-def _exactly_linear(layer: Layer, state: Exact) -> Exact:
-    return _scaled(state, linear_factor(layer))
-
-
-@exactly.register
-def _exactly_serial(layer: Serial, state: Exact) -> Exact:
-    for part in layer.layers:
-        state = exactly(part, state)
-    return state
-
-
-@exactly.register
-def _exactly_repeat(layer: Repeat, state: Exact) -> Exact:
-    for _ in range(layer.times):
-        state = exactly(layer.body, state)
-    return state
-
-
-@exactly.register
-def _exactly_residual(layer: Residual, state: Exact) -> Exact:
-    return exactly(Sum(Identity(), Serial(layer.body, Scale(layer.alpha))), state)
-
-
-@exactly.register
-def _exactly_sum(layer: Sum, state: Exact) -> Exact:
-    factors = [linear_factor(branch) for branch in layer.branches]
-    parts = [exactly(b, state) for b, f in zip(layer.branches, factors, strict=True) if f is None]
-    skips = [f for f in factors if f is not None]
-    if skips:
-        parts.append(_scaled(state, sum(skips)))
-    add = lambda columns: [sum(entries) for entries in zip(*columns, strict=True)]
-    return Exact(sum(p.q for p in parts), add([p.k for p in parts]), add([p.ntk for p in parts]))
+def _added(columns: list[list[Any]]) -> list[Any]:
+    return [sum(entries) for entries in zip(*columns, strict=True)]
 
 
 @functools.lru_cache(maxsize=8)
@@ -207,7 +187,7 @@ def precise_moments(
         cosines = [m.cos(a) for a in angles]
         rho = [m.one, *cosines, *(-c for c in cosines)]
         q = m.mpf(variance.numerator) / variance.denominator
-        out = exactly(net, Exact(q, [q * r for r in rho], [m.zero] * len(rho)))
+        out = interpret(net, Exact(q, [q * r for r in rho], [m.zero] * len(rho)))
         values = out.ntk if kernel == "ntk" else out.k
         peak, half = values[0], len(x)
         fixed = _to_fixed([v / peak for v in values[1:]], bits)
