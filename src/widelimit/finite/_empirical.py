@@ -24,7 +24,7 @@ from ._tangent import OUTPUTS
 _METHODS = ("jacobian", "products")
 _MEMORY = 2**29  # bytes of Jacobian rows that are held at once
 
-Model = Callable[[PyTree, Tensor], Array]
+Model = Callable[[PyTree, Tensor], Tensor]
 Trainable = PyTree[Float[Tensor, "..."]]
 Block = Callable[["_Task", Trainable, Tensor, Tensor | None], Array]
 

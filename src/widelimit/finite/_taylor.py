@@ -14,7 +14,7 @@ from widelimit._base.types import Tensor
 
 from ._convention import float_dtype, is_traced
 
-Model = Callable[[PyTree, ArrayLike], Array]
+Model = Callable[[PyTree, ArrayLike], Tensor]
 
 
 class TaylorModel(eqx.Module):
