@@ -1,5 +1,6 @@
-"""Strict numerics: warnings are errors, shapes and dtypes are never guessed, keys are reproducible."""
+"""Strict numerics: warnings are errors, shapes, dtypes and types are checked, keys are reproducible."""
 
+import contextlib
 import json
 import os
 import zlib
@@ -9,6 +10,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 import hypothesis
 import jax
+import jaxtyping
 import pytest
 
 # The same examples on every run and every machine.
@@ -17,6 +19,22 @@ hypothesis.settings.load_profile("reproducible")
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+_expect = pytest.raises
+
+
+@contextlib.contextmanager
+def _raises(*args, **kwargs):
+    """`pytest.raises` for what a user sees: without the type checker, which would refuse first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        with _expect(*args, **kwargs) as info:
+            yield info
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
+
+
+pytest.raises = _raises
 
 GOLDEN = Path(__file__).parent / "golden"
 

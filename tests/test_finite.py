@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import widelimit as wl
-from widelimit.finite import _network
+from widelimit.finite import _blocks, _network
 
 NETS = {
     "mlp": wl.mlp(depth=2, activation="erf", w_std=1.3, b_std=0.4),
@@ -79,7 +79,7 @@ def test_blocks_of_points_give_the_same_kernel(monkeypatch):
     params = network.init(0, 3, 2)
     x1, x2 = jnp.asarray(points(11, 3), jnp.float32), jnp.asarray(points(5, 3, 1), jnp.float32)
     whole, own = network.ntk(params, x1, x2), network.ntk(params, x1)
-    monkeypatch.setattr(_network, "_MEMORY", 2000)
+    monkeypatch.setattr(_blocks, "_MEMORY", 2000)
     np.testing.assert_allclose(network.ntk(params, x1, x2), whole, rtol=2e-6, atol=1e-6)
     np.testing.assert_allclose(network.ntk(params, x1), own, rtol=2e-6, atol=1e-6)
 
@@ -291,7 +291,7 @@ def _ends_in_phi():
 def test_signals_of_thousands_of_points_fit():
     """A kernel in needless blocks costs a factor of eighty."""
     network = wl.finite(wl.resnet(depth=5), 500)
-    assert _network._block_size(network.init(0, 2)) > 10_000
+    assert _blocks.block_size(network.init(0, 2)) > 10_000
 
 
 def test_numpy_points_under_differentiation():

@@ -1,14 +1,15 @@
-"""widelimit: neural networks of infinite width, exactly."""
+"""widelimit: neural networks of infinite width, exactly.
+
+Importing it brings in layers, kernels and finite networks; every other name is imported when it is
+first used.
+"""
+
+import typing as _typing
 
 from . import activations as activations
-from . import experiments as experiments
-from . import linalg as linalg
+from ._base import __version__ as __version__
+from ._base.lazy import lazy as _lazy
 from .activations import Activation as Activation
-from .analysis import bounds as bounds
-from .analysis import learning_curve as learning_curve
-from .analysis import signal as signal
-from .analysis import smoothness as smoothness
-from .analysis import spectrum as spectrum
 from .describe import Shape as Shape
 from .describe import check as check
 from .describe import cite as cite
@@ -19,23 +20,6 @@ from .describe import latex_kernels as latex_kernels
 from .describe import shape as shape
 from .describe import to_json as to_json
 from .describe import to_text as to_text
-from .dynamics import EvidenceFit as EvidenceFit
-from .dynamics import Predictive as Predictive
-from .dynamics import Ridge as Ridge
-from .dynamics import Trained as Trained
-from .dynamics import Training as Training
-from .dynamics import ensemble as ensemble
-from .dynamics import fit_evidence as fit_evidence
-from .dynamics import gaussian_kernel as gaussian_kernel
-from .dynamics import kernel_ellipse as kernel_ellipse
-from .dynamics import log_marginal_likelihood as log_marginal_likelihood
-from .dynamics import optimise as optimise
-from .dynamics import optimise_many as optimise_many
-from .dynamics import posterior as posterior
-from .dynamics import progress_bar as progress_bar
-from .dynamics import ridge as ridge
-from .dynamics import stability as stability
-from .dynamics import train as train
 from .finite import FiniteNetwork as FiniteNetwork
 from .finite import empirical_ntk as empirical_ntk
 from .finite import finite as finite
@@ -63,4 +47,52 @@ from .layers import Sum as Sum
 from .layers import mlp as mlp
 from .layers import resnet as resnet
 
-__version__ = "0.1.0"
+if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the table below
+    from . import analysis as analysis
+    from . import dynamics as dynamics
+    from . import estimators as estimators
+    from . import experiments as experiments
+    from . import extend as extend
+    from . import linalg as linalg
+    from . import plot as plot
+    from . import report as report
+    from . import testing as testing
+    from .analysis import bounds as bounds
+    from .analysis import learning_curve as learning_curve
+    from .analysis import signal as signal
+    from .analysis import smoothness as smoothness
+    from .analysis import spectrum as spectrum
+    from .dynamics import EvidenceFit as EvidenceFit
+    from .dynamics import Predictive as Predictive
+    from .dynamics import Ridge as Ridge
+    from .dynamics import Trained as Trained
+    from .dynamics import Training as Training
+    from .dynamics import ensemble as ensemble
+    from .dynamics import fit_evidence as fit_evidence
+    from .dynamics import gaussian_kernel as gaussian_kernel
+    from .dynamics import kernel_ellipse as kernel_ellipse
+    from .dynamics import log_marginal_likelihood as log_marginal_likelihood
+    from .dynamics import optimise as optimise
+    from .dynamics import optimise_many as optimise_many
+    from .dynamics import posterior as posterior
+    from .dynamics import progress_bar as progress_bar
+    from .dynamics import ridge as ridge
+    from .dynamics import stability as stability
+    from .dynamics import train as train
+else:
+    _LATER = {
+        "analysis": "bounds learning_curve signal smoothness spectrum",
+        "dynamics": (
+            "EvidenceFit Predictive Ridge Trained Training ensemble fit_evidence gaussian_kernel "
+            "kernel_ellipse log_marginal_likelihood optimise optimise_many posterior progress_bar "
+            "ridge stability train"
+        ),
+        "estimators": "",
+        "experiments": "",
+        "extend": "",
+        "linalg": "",
+        "plot": "",
+        "report": "",
+        "testing": "",
+    }
+    __getattr__, __dir__ = _lazy(__name__, _LATER, extras={"estimators": "sklearn"})

@@ -79,7 +79,7 @@ def load(path: Any) -> Any:
 
 
 def _version() -> str:
-    from widelimit import __version__
+    from widelimit._base import __version__
 
     return __version__
 

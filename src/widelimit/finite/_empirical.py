@@ -1,17 +1,22 @@
 """The empirical tangent kernel of any differentiable function of a parameter tree."""
 
+import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, PyTree
+from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import Inputs, check_finite, convention, is_jax
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
+from widelimit._base.types import Tensor
 
 from ._convention import float_dtype, is_traced
 from ._tangent import OUTPUTS
@@ -19,30 +24,34 @@ from ._tangent import OUTPUTS
 _METHODS = ("jacobian", "products")
 _MEMORY = 2**29  # bytes of Jacobian rows that are held at once
 
+Model = Callable[[PyTree, Tensor], Tensor]
+Trainable = PyTree[Float[Tensor, "..."]]
+Block = Callable[["_Task", Trainable, Tensor, Tensor | None], Array]
+
 
 class _Task(NamedTuple):
     """One kernel to be computed: the function of trainable leaves, and the sizes that decide how."""
 
-    apply: Callable[..., Any]
-    frozen: Any
+    apply: Model
+    frozen: PyTree
     outputs: str
     k: int
 
-    def one(self, params: Any, x: Any) -> Any:
+    def one(self, params: Trainable, x: Tensor) -> Float[Array, " k"]:
         """The outputs of a single point, shape (k,)."""
         return self.apply(eqx.combine(params, self.frozen), x[None])[0].reshape(-1)
 
 
 def empirical_ntk(
-    apply: Callable[..., Any],
-    params: Any,
-    x1: Any,
-    x2: Any = None,
+    apply: Model,
+    params: PyTree,
+    x1: ArrayLike,
+    x2: ArrayLike | None = None,
     *,
     outputs: str = "full",
     method: str | None = None,
     batch_size: int | None = None,
-) -> Any:
+) -> Float[Tensor, "n1 n2 *outputs"]:
     r"""The tangent kernel $\hat\Theta(x,x')=\partial_\theta f(x)\,\partial_\theta f(x')^\top$ of any model.
 
     For a `FiniteNetwork` its method `ntk` is much faster; this function needs to know nothing of
@@ -91,7 +100,7 @@ def empirical_ntk(
         return inputs.answer(kernel.reshape(kernel.shape[:2]) if single else kernel)
 
 
-def _settle(params: Any, x1: Any, x2: Any) -> Inputs:
+def _settle(params: PyTree, x1: ArrayLike, x2: ArrayLike | None) -> Inputs:
     """Points of any rank in the dtype of the parameters, unless they are integers (tokens)."""
     numpy = not (is_jax(x1) or is_jax(x2) or is_traced(params))
     dtype = float_dtype(params)
@@ -106,8 +115,8 @@ def _settle(params: Any, x1: Any, x2: Any) -> Inputs:
     return Inputs(first, second, numpy, dtype)
 
 
-def _points(x: Any, name: str, dtype: Any) -> Any:
-    array = x if is_jax(x) else np.asarray(x)
+def _points(x: ArrayLike, name: str, dtype: DTypeLike) -> Tensor:
+    array = x if isinstance(x, jax.Array) else np.asarray(x)
     if array.dtype == object or array.ndim == 0 or len(array) == 0:
         raise ValueError(
             f"{name} must be a non-empty array whose first axis counts the points, got {x!r}."
@@ -116,7 +125,7 @@ def _points(x: Any, name: str, dtype: Any) -> Any:
     return array.astype(dtype) if jnp.issubdtype(array.dtype, jnp.floating) else array
 
 
-def _check_model(apply: Any, params: Any, x: Any) -> int:
+def _check_model(apply: Model, params: PyTree, x: Tensor) -> int:
     shape = eqx.filter_eval_shape(apply, params, x[:1])
     if not isinstance(shape, jax.ShapeDtypeStruct) or len(shape.shape) not in (1, 2):
         raise ValueError(
@@ -131,16 +140,16 @@ def _check_model(apply: Any, params: Any, x: Any) -> int:
     return math.prod(shape.shape[1:])
 
 
-def _count(live: Any) -> int:
+def _count(live: Trainable) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(live))
 
 
-def _batch(task: _Task, live: Any, inputs: Inputs) -> int:
+def _batch(task: _Task, live: Trainable, inputs: Inputs) -> int:
     row = task.k * _count(live) * np.dtype(inputs.dtype).itemsize
     return max(1, _MEMORY // (2 * row))
 
 
-def _cheaper(task: _Task, live: Any, inputs: Inputs) -> str:
+def _cheaper(task: _Task, live: Trainable, inputs: Inputs) -> str:
     """Compare the operations: contraction n1 n2 k^2 P against n1 n2 k passes through the model."""
     if task.k == 1 or is_traced((live, inputs.x1, inputs.x2)):
         return "jacobian"
@@ -154,7 +163,9 @@ def _cheaper(task: _Task, live: Any, inputs: Inputs) -> str:
     return "products" if 0 < products < jacobian else "jacobian"
 
 
-def _fill(task: _Task, live: Any, inputs: Inputs, size: int, block: Any) -> Any:
+def _fill(
+    task: _Task, live: Trainable, inputs: Inputs, size: int, block: Block
+) -> Float[Array, "n1 n2 *outputs"]:
     """One pair of batches at a time; of a symmetric kernel the lower half is a transpose."""
     firsts = [inputs.x1[i : i + size] for i in range(0, len(inputs.x1), size)]
     if inputs.x2 is not None:
@@ -175,32 +186,34 @@ def _fill(task: _Task, live: Any, inputs: Inputs, size: int, block: Any) -> Any:
 
 
 @eqx.filter_jit
-def _jacobian(task: _Task, live: Any, x1: Any, x2: Any) -> Any:
+def _jacobian(
+    task: _Task, live: Trainable, x1: Tensor, x2: Tensor | None
+) -> Float[Array, "n1 n2 *outputs"]:
     with jax.default_matmul_precision("highest"):
         rows = jax.vmap(jax.jacrev(task.one), (None, 0))
         first = rows(live, x1)
         second = first if x2 is None else rows(live, x2)
         swap = OUTPUTS[task.outputs].replace("ip", "pi").replace("jq", "qj").replace("iq", "qi")
-        total: Any = 0.0
-        for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
-            flat = lambda g: g.reshape(g.shape[0], task.k, -1)
-            total = total + jnp.einsum(swap, flat(a), flat(b))
-        return total
+        flat = lambda g: g.reshape(g.shape[0], task.k, -1)
+        pairs = zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)
+        return functools.reduce(jnp.add, (jnp.einsum(swap, flat(a), flat(b)) for a, b in pairs))
 
 
 @eqx.filter_jit
-def _products(task: _Task, live: Any, x1: Any, x2: Any) -> Any:
+def _products(
+    task: _Task, live: Trainable, x1: Tensor, x2: Tensor | None
+) -> Float[Array, "n1 n2 *outputs"]:
     with jax.default_matmul_precision("highest"):
         all_of = jax.vmap(task.one, (None, 0))
         seconds = x1 if x2 is None else x2
 
-        def column(args: Any) -> Any:  # unit vector at (point, output) of the second set
-            x, unit = args
+        def column(x: Tensor, unit: Float[Array, " k"]) -> Float[Array, "n1 k"]:
+            # the unit vector is that of one output at one point of the second set
             (tangent,) = jax.vjp(lambda p: task.one(p, x), live)[1](unit)
             return jax.jvp(lambda p: all_of(p, x1), (live,), (tangent,))[1]
 
         units = jnp.eye(task.k, dtype=jnp.result_type(*jax.tree.leaves(live)))
-        point = lambda x: jax.lax.map(lambda u: column((x, u)), units)
+        point = lambda x: jax.lax.map(lambda u: column(x, u), units)
         full = jax.lax.map(point, seconds).transpose(2, 0, 3, 1)  # (n1, n2, k, k)
         if task.outputs == "full":
             return full

@@ -12,11 +12,11 @@ from jaxtyping import Array, Float
 from widelimit._base.numerics import safe_sqrt
 from widelimit._base.passes import layer_pass
 from widelimit._base.scalars import Scalar
+from widelimit._base.types import Params
 from widelimit.activations import Activation
 from widelimit.interpret import State, interpret, is_zero
 from widelimit.layers import Dense, Layer, Repeat, Residual, Serial, Sum
 
-from ._init import Params
 from ._parameterise import How, cast
 
 Signals = Float[Array, "points channels"]

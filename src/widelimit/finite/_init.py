@@ -4,16 +4,15 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from widelimit._base.passes import layer_pass
 from widelimit._base.scalars import Scalar, concrete
+from widelimit._base.types import Params
 from widelimit.interpret import Visit
 from widelimit.layers import Dense, Layer, Residual
 
 from ._parameterise import How, cast
-
-Params = PyTree[Float[Array, "..."]]
 
 
 def _draw_inside(layer: Layer, visit: Visit, key: PRNGKeyArray, dtype: np.dtype, how: How) -> Any:

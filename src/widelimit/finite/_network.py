@@ -1,27 +1,28 @@
 """The finite network: the same description with weights."""
 
-import functools
 import math
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import convention
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count, concrete
+from widelimit._base.types import Params, Seed, Tensor
 from widelimit.describe import expect_network, infer
 from widelimit.layers import Dense, Layer
 
+from ._blocks import kernel_in_blocks
 from ._convention import as_key, is_traced, settle
 from ._forward import forward
 from ._init import draw
 from ._parameterise import How, check_parameterisation
-from ._tangent import OUTPUTS, contract, readout_kernel, signals, tangent_kernel
-
-_MEMORY = 2**30  # bytes of signals that are held at once
+from ._tangent import OUTPUTS, readout_kernel, tangent_kernel
 
 
 class FiniteNetwork(eqx.Module):
@@ -47,8 +48,12 @@ class FiniteNetwork(eqx.Module):
         return How(self.width, self.parameterisation, self.bias)
 
     def init(
-        self, key: Any, input_dim: int, output_dim: int | None = None, dtype: Any = None
-    ) -> Any:
+        self,
+        key: Seed,
+        input_dim: int,
+        output_dim: int | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Params:
         """Draw the weights.
 
         Args:
@@ -85,12 +90,12 @@ class FiniteNetwork(eqx.Module):
         with jax.enable_x64(True):
             return jax.tree.map(np.array, self._draw(key, sizes, dtype))
 
-    def _draw(self, key: Any, sizes: tuple[int, int | None], dtype: Any) -> Any:
+    def _draw(self, key: Seed, sizes: tuple[int, int | None], dtype: DTypeLike) -> Params:
         input_dim, output_dim = sizes
         root = infer(self.net, input_dim, self.width, output_dim).root
         return draw(self.net, root, key, dtype, self._how)
 
-    def apply(self, params: Any, x: Any) -> Any:
+    def apply(self, params: Params, x: ArrayLike) -> Float[Tensor, "n outputs"]:
         r"""The outputs $f(x)$, shape (points, outputs).
 
         Args:
@@ -115,7 +120,9 @@ class FiniteNetwork(eqx.Module):
         with convention(inputs):
             return inputs.answer(_apply(self, params, inputs.x1))
 
-    def ntk(self, params: Any, x1: Any, x2: Any = None, outputs: str = "full") -> Any:
+    def ntk(
+        self, params: Params, x1: ArrayLike, x2: ArrayLike | None = None, outputs: str = "full"
+    ) -> Float[Tensor, "n1 n2 *outputs"]:
         r"""The empirical tangent kernel $\hat\Theta(x,x')=\langle\nabla_\theta f(x),\nabla_\theta f(x')\rangle$.
 
         Every fully connected layer $z=c_wWx+c_bb$ adds $(c_w^2\langle x,x'\rangle+c_b^2)\langle\delta,\delta'\rangle$,
@@ -150,26 +157,15 @@ class FiniteNetwork(eqx.Module):
             if is_traced((params, inputs.x1, inputs.x2)):
                 kernel = tangent_kernel(self.net, params, inputs.x1, inputs.x2, self._how, outputs)
             else:
-                kernel = self._ntk_in_blocks(params, inputs.x1, inputs.x2, outputs)
+                kernel = kernel_in_blocks(
+                    self.net, params, inputs.x1, inputs.x2, self._how, outputs
+                )
             single = outputs != "trace" and kernel.shape[2] == 1
             return inputs.answer(kernel.reshape(kernel.shape[:2]) if single else kernel)
 
-    def _ntk_in_blocks(self, params: Any, x1: Any, x2: Any, outputs: str) -> Any:
-        """All at once while the signals of all points fit; else one pair of blocks at a time."""
-        size = _block_size(params)
-        if len(x1) <= size and (x2 is None or len(x2) <= size):
-            return _ntk(self, params, x1, x2, outputs)
-        rows = []
-        for a in _blocks(x1, size // 2 or 1):
-            first = _signals(self, params, a)
-            row = [
-                _contract(first, _signals(self, params, b), outputs)
-                for b in _blocks(x1 if x2 is None else x2, size // 2 or 1)
-            ]
-            rows.append(jnp.concatenate(row, axis=1))
-        return jnp.concatenate(rows, axis=0)
-
-    def nngp(self, params: Any, x1: Any, x2: Any = None) -> Any:
+    def nngp(
+        self, params: Params, x1: ArrayLike, x2: ArrayLike | None = None
+    ) -> Float[Tensor, "n1 n2"]:
         r"""The empirical NNGP kernel: the covariance of an output over the last layer's weights.
 
         $\hat K=\sigma_w^2\langle x^{(L)},x'^{(L)}\rangle/n+\sigma_b^2$, which converges to the NNGP kernel; the product
@@ -214,7 +210,7 @@ class FiniteNetwork(eqx.Module):
         shapes = jax.eval_shape(lambda: self.init(0, input_dim, output_dim))
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
 
-    def _check_features(self, params: Any, x: Any) -> None:
+    def _check_features(self, params: Params, x: Float[Tensor, "n d"]) -> None:
         first = jax.tree.leaves(params)
         if not first:
             raise ValueError(f"{self.net} has no weights; put a Dense() in it.")
@@ -267,11 +263,11 @@ def finite(
     return FiniteNetwork(net, width, parameterisation, bias)
 
 
-def _as_output_dim(output_dim: Any) -> int | None:
+def _as_output_dim(output_dim: int | None) -> int | None:
     return None if output_dim is None else as_count(output_dim, "output_dim", minimum=1)
 
 
-def _input_dim(params: Any) -> int | None:
+def _input_dim(params: Params) -> int | None:
     """The fan-in of the first layer; None where a network starts with several branches."""
     while isinstance(params, list):
         filled = [p for p in params if jax.tree.leaves(p)]
@@ -279,40 +275,18 @@ def _input_dim(params: Any) -> int | None:
     return params["w"].shape[-2] if isinstance(params, dict) and "w" in params else None
 
 
-def _block_size(params: Any) -> int:
-    """Points whose signals, forward and back, fit into the memory."""
-    leaves = jax.tree.leaves(params)
-    outputs = leaves[-1].shape[-1]  # of the last layer
-    numbers = sum(leaf.shape[0] + outputs * leaf.shape[1] for leaf in leaves if leaf.ndim == 2)
-    return max(1, _MEMORY // (numbers * leaves[0].dtype.itemsize))
-
-
-def _blocks(x: Any, size: int) -> Any:
-    return [x[i : i + size] for i in range(0, len(x), size)]
-
-
 @jax.jit
-def _apply(network: FiniteNetwork, params: Any, x: Any) -> Any:
+def _apply(
+    network: FiniteNetwork, params: Params, x: Float[Tensor, "n d"]
+) -> Float[Array, "n outputs"]:
     return forward(network.net, params, x, None, network._how)[0]
 
 
 @jax.jit
-def _nngp(network: FiniteNetwork, params: Any, x1: Any, x2: Any) -> Any:
+def _nngp(
+    network: FiniteNetwork,
+    params: Params,
+    x1: Float[Tensor, "n1 d"],
+    x2: Float[Tensor, "n2 d"] | None,
+) -> Float[Array, "n1 n2"]:
     return readout_kernel(network.net, params, x1, x2, network._how)
-
-
-@functools.partial(jax.jit, static_argnums=4)
-def _ntk(network: FiniteNetwork, params: Any, x1: Any, x2: Any, outputs: str) -> Any:
-    return tangent_kernel(network.net, params, x1, x2, network._how, outputs)
-
-
-@jax.jit
-def _signals(network: FiniteNetwork, params: Any, x: Any) -> Any:
-    with jax.default_matmul_precision("highest"):
-        return signals(network.net, params, x, network._how)
-
-
-@functools.partial(jax.jit, static_argnums=2)
-def _contract(first: Any, second: Any, outputs: str) -> Any:
-    with jax.default_matmul_precision("highest"):
-        return contract(first, second, outputs)

@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from widelimit._base.names import unknown
+from widelimit._base.scalars import Scalar
 
 
 class Scheme(NamedTuple):
@@ -20,13 +23,13 @@ class Scheme(NamedTuple):
         bias: Whether every layer has a bias unless the caller says otherwise.
     """
 
-    factors: Callable[[Any, Any, int], tuple[Any, Any]]
-    spreads: Callable[[Any, Any, int, int], tuple[Any, Any]]
-    draw: Callable[[Any, tuple[int, ...], Any], Any]
+    factors: Callable[[Scalar, Scalar, int], tuple[Scalar, Scalar]]
+    spreads: Callable[[Scalar, Scalar, int, int], tuple[Scalar, Scalar]]
+    draw: Callable[[PRNGKeyArray, tuple[int, ...], DTypeLike], Float[Array, "..."]]
     bias: bool = False
 
 
-def _uniform(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], dtype: DTypeLike) -> Float[Array, "..."]:
     return jax.random.uniform(key, shape, dtype, -math.sqrt(3.0), math.sqrt(3.0))
 
 
@@ -78,13 +81,13 @@ class How(NamedTuple):
         return SCHEMES[self.parameterisation]
 
 
-def check_parameterisation(name: Any) -> str:
+def check_parameterisation(name: str) -> str:
     """The name of a known parameterisation, or an error that lists them."""
     if name not in SCHEMES:
         raise ValueError(unknown("parameterisation", name, SCHEMES))
     return name
 
 
-def cast(value: Any, dtype: Any) -> Any:
+def cast(value: Scalar, dtype: DTypeLike) -> Scalar:
     """A number of the description in the dtype of the weights; Python floats adapt by themselves."""
     return value if isinstance(value, float) else jnp.asarray(value, dtype)

@@ -2,14 +2,17 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import as_inputs, convention
 from widelimit._base.scalars import as_count
+from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
 from widelimit.layers import Layer
 
@@ -17,6 +20,7 @@ from ._convention import as_key
 from ._network import FiniteNetwork, finite
 
 Progress = Callable[[int, int], None]
+Both = tuple[Float[Tensor, "n1 n2"], Float[Tensor, "n1 n2"]]  # NNGP and NTK of one network
 
 
 class Estimate(NamedTuple):
@@ -29,9 +33,9 @@ class Estimate(NamedTuple):
         samples: The number of draws.
     """
 
-    mean: Any
-    std: Any
-    stderr: Any
+    mean: Float[Tensor, "n1 n2"]
+    std: Float[Tensor, "n1 n2"]
+    stderr: Float[Tensor, "n1 n2"]
     samples: int
 
 
@@ -49,12 +53,12 @@ class SampledKernels(NamedTuple):
 
 def monte_carlo_kernels(
     net: Layer | FiniteNetwork,
-    x1: Any,
-    x2: Any = None,
+    x1: ArrayLike,
+    x2: ArrayLike | None = None,
     *,
     width: int = 1000,
     samples: int = 30,
-    key: Any = 0,
+    key: Seed = 0,
     progress: Progress | None = None,
 ) -> SampledKernels:
     r"""Mean and standard error of the kernels of random finite networks.
@@ -100,11 +104,11 @@ class _Welford:
     """Streaming mean and variance, without the cancellation of sums of squares."""
 
     def __init__(self) -> None:
-        self.count, self.mean, self.square = 0, None, None
+        self.count = 0
 
-    def add(self, values: Any) -> None:
+    def add(self, values: Both) -> None:
         self.count += 1
-        if self.mean is None:
+        if self.count == 1:
             self.mean, self.square = values, jax.tree.map(jnp.zeros_like, values)
             return
         step = jax.tree.map(jnp.subtract, values, self.mean)
@@ -112,20 +116,25 @@ class _Welford:
         grow = lambda s, d, v, m: s + d * (v - m)
         self.square = jax.tree.map(grow, self.square, step, values, self.mean)
 
-    def estimates(self) -> Any:
+    def estimates(self) -> list[tuple[Tensor, Tensor, Tensor]]:
         std = jax.tree.map(lambda s: jnp.sqrt(s / (self.count - 1)), self.square)
         error = jax.tree.map(lambda s: s / self.count**0.5, std)
-        return tuple(zip(self.mean or (), std, error, strict=True))
+        return list(zip(self.mean, std, error, strict=True))
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _draw_kernels(network: FiniteNetwork, key: Any, x1: Any, x2: Any) -> Any:
+def _draw_kernels(
+    network: FiniteNetwork,
+    key: Seed,
+    x1: Float[Tensor, "n1 d"],
+    x2: Float[Tensor, "n2 d"] | None,
+) -> Both:
     params = network.init(key, x1.shape[1], dtype=x1.dtype)
     theta = network.ntk(params, x1, x2, outputs="trace")
     return network.nngp(params, x1, x2), theta / _outputs(network, params, x1)
 
 
-def _outputs(network: FiniteNetwork, params: Any, x: Any) -> int:
+def _outputs(network: FiniteNetwork, params: Params, x: Float[Tensor, "n d"]) -> int:
     return jax.eval_shape(network.apply, params, x[:1]).shape[1]
 
 
@@ -140,20 +149,20 @@ class WidthConvergence(NamedTuple):
         rate_stderr: The standard error of the exponent, from the spread of the errors.
     """
 
-    widths: np.ndarray
-    error: np.ndarray
-    stderr: np.ndarray
+    widths: Int[np.ndarray, " widths"]
+    error: Float[np.ndarray, " widths"]
+    stderr: Float[np.ndarray, " widths"]
     rate: float
     rate_stderr: float
 
 
 def width_convergence(
     net: Layer,
-    x: Any,
+    x: ArrayLike,
     widths: Sequence[int] = (128, 256, 512, 1024),
     *,
     samples: int = 10,
-    key: Any = 0,
+    key: Seed = 0,
     parameterisation: str = "ntk",
     progress: Progress | None = None,
 ) -> WidthConvergence:
@@ -201,7 +210,7 @@ def width_convergence(
     return WidthConvergence(np.array(widths), error, stderr, *fit_power(widths, error, stderr))
 
 
-def fit_power(n: Any, values: Any, stderr: Any) -> tuple[float, float]:
+def fit_power(n: ArrayLike, values: ArrayLike, stderr: ArrayLike) -> tuple[float, float]:
     """The exponent of `values` ∝ n^r by least squares in logarithms, and its standard error."""
     log = np.log(np.asarray(n, float))
     weights = (log - log.mean()) / np.sum((log - log.mean()) ** 2)

@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 
 from widelimit._base.scalars import Scalar
+from widelimit._base.types import Params
 from widelimit.activations import Activation
 from widelimit.interpret import State, interpret
 from widelimit.layers import Layer
 
 from ._forward import Signals, Tap, forward
-from ._init import Params
 from ._parameterise import How
 
 OUTPUTS = {"full": "ipc,jqc->pqij", "diagonal": "ipc,iqc->pqi", "trace": "ipc,iqc->pq"}

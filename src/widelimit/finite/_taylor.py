@@ -1,16 +1,20 @@
 """Taylor models: a network as a polynomial in its parameters."""
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, PyTree
+from numpy.typing import ArrayLike
 
 from widelimit._base.scalars import as_count
+from widelimit._base.types import Tensor
 
 from ._convention import float_dtype, is_traced
+
+Model = Callable[[PyTree, ArrayLike], Tensor]
 
 
 class TaylorModel(eqx.Module):
@@ -25,18 +29,18 @@ class TaylorModel(eqx.Module):
         order: 1 or 2.
     """
 
-    apply: Callable[..., Any]
-    params: Any
+    apply: Model
+    params: PyTree
     order: int = eqx.field(static=True)
 
-    def __call__(self, params: Any, x: Any) -> Any:
+    def __call__(self, params: PyTree, x: ArrayLike) -> Tensor:
         """The polynomial at `params` and the points `x`; NumPy points give NumPy values."""
         if isinstance(x, np.ndarray) and not is_traced((params, self.params)):
             with jax.enable_x64(True):
                 return np.array(self._value(params, jnp.asarray(x, float_dtype(params))))
         return self._value(params, x)
 
-    def _value(self, params: Any, x: Any) -> Any:
+    def _value(self, params: PyTree, x: ArrayLike) -> Array:
         start, frozen = eqx.partition(self.params, eqx.is_inexact_array)
         where, _ = eqx.partition(params, eqx.is_inexact_array)
         try:
@@ -55,7 +59,7 @@ class TaylorModel(eqx.Module):
         return value + first + second / 2
 
 
-def taylor(apply: Callable[..., Any], params: Any, order: int = 2) -> TaylorModel:
+def taylor(apply: Model, params: PyTree, order: int = 2) -> TaylorModel:
     r"""The Taylor model of any `apply(params, x)` around `params`.
 
     For order 2: $f+\langle\nabla f,h\rangle+\tfrac12h^\top\nabla^2f\,h$, $h=\theta-\theta_0$.
@@ -81,7 +85,7 @@ def taylor(apply: Callable[..., Any], params: Any, order: int = 2) -> TaylorMode
     return TaylorModel(apply, params, order)
 
 
-def linearize(apply: Callable[..., Any], params: Any) -> TaylorModel:
+def linearize(apply: Model, params: PyTree) -> TaylorModel:
     r"""The linearised model $f(\theta_0,x)+\langle\nabla_\theta f(\theta_0,x),\theta-\theta_0\rangle$.
 
     Its tangent kernel is that of the model at `params`, wherever it is evaluated; gradient descent

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.numerics import chebyshev_sum
+from widelimit._base.scalars import Scalar
 from widelimit.activations import How
 from widelimit.interpret import interpret
 from widelimit.layers import Layer
@@ -97,7 +98,7 @@ def _nodes() -> tuple[np.ndarray, np.ndarray]:
     return 2 * sine**2, 2 * cosine**2
 
 
-def build(net: Layer, q: Float[Array, ""], how: How, tolerance: float) -> Profiles:
+def build(net: Layer, q: Float[Array, ""], how: How, tolerance: Scalar) -> Profiles:
     """Run the layers on the nodes and chop the series.
 
     Args:
@@ -119,7 +120,7 @@ def build(net: Layer, q: Float[Array, ""], how: How, tolerance: float) -> Profil
         return Profiles(nngp, ntk, variance, out.q1[-1], out.ntk[-1])
 
 
-def _chop(values: Float[Array, " points"], tolerance: float) -> Series:
+def _chop(values: Float[Array, " points"], tolerance: Scalar) -> Series:
     n = np.arange(NODES)
     turns = (
         n[:, None] * (2 * n[None, :] + 1) % (4 * NODES)

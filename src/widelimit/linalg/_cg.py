@@ -2,9 +2,10 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, cg
 
 from ._cholesky import _ridge
@@ -23,7 +24,7 @@ class Solution:
         residual: |b - A x| / |b|, computed anew at the end.
     """
 
-    x: np.ndarray
+    x: Float[np.ndarray, " n *k"]
     converged: bool
     steps: int
     residual: float
@@ -31,8 +32,8 @@ class Solution:
 
 def conjugate_gradients(
     gram: TiledGram,
-    b: Any,
-    ridge: Any = 0.0,
+    b: ArrayLike,
+    ridge: ArrayLike = 0.0,
     *,
     rank: int | None = None,
     tolerance: float = 1e-6,
@@ -59,6 +60,8 @@ def conjugate_gradients(
 
     Example:
         >>> import numpy as np
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
         >>> kernel = lambda a, b=None: np.exp(-np.abs(a - (a if b is None else b).T))
         >>> x = np.linspace(0, 9, 50)[:, None]
         >>> s = conjugate_gradients(TiledGram(kernel, x, tile=20), np.sin(x[:, 0]), 0.1)
@@ -80,7 +83,7 @@ def conjugate_gradients(
     product = lambda v: gram @ v + weights * v
     steps = 0
 
-    def count(_: Any) -> None:
+    def count(_: Float[np.ndarray, " nk"]) -> None:
         nonlocal steps
         steps += 1
         if callback is not None:
@@ -99,14 +102,20 @@ def conjugate_gradients(
     return Solution(x, residual <= tolerance, steps, residual)
 
 
-def _operator(function: Callable[..., Any], shape: tuple[int, ...]) -> LinearOperator:
+def _operator(
+    function: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]
+) -> LinearOperator:
     size = int(np.prod(shape))
     flat = lambda v: function(v.reshape(shape)).ravel()
     return LinearOperator((size, size), matvec=flat, dtype=np.float64)  # pyright: ignore
 
 
 def _preconditioner(
-    gram: TiledGram, ridge: np.ndarray, rank: int | None, seed: int, shape: tuple[int, ...]
+    gram: TiledGram,
+    ridge: Float[np.ndarray, " n"],
+    rank: int | None,
+    seed: int,
+    shape: tuple[int, ...],
 ) -> LinearOperator | None:
     if rank is None:
         rank = min(gram.size, int(4 * np.sqrt(gram.size)))

@@ -2,9 +2,10 @@
 
 import dataclasses
 import warnings
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 from scipy.linalg import get_lapack_funcs
 
 _potrf, _potrs, _pocon, _trtrs, _trtri = get_lapack_funcs(
@@ -24,17 +25,17 @@ class Cholesky:
         rcond: Estimate of $1/\mathrm{cond}_1(A)$; a solution keeps about 16 + log10(rcond) digits.
     """
 
-    lower: np.ndarray
+    lower: Float[np.ndarray, "n n"]
     jitter: float
     rcond: float
 
-    def solve(self, b: Any) -> np.ndarray:
+    def solve(self, b: ArrayLike) -> Float[np.ndarray, " n *k"]:
         """A^{-1} b for b of shape (n,) or (n, k)."""
         b = _columns(b, len(self.lower))
         x, _ = _potrs(self.lower, b, lower=1)
         return np.ascontiguousarray(x).reshape(b.shape)
 
-    def half_solve(self, b: Any, overwrite: bool = False) -> np.ndarray:
+    def half_solve(self, b: ArrayLike, overwrite: bool = False) -> Float[np.ndarray, " n *k"]:
         """L^{-1} b; the squared norms of its columns are b' A^{-1} b.
 
         Args:
@@ -52,14 +53,14 @@ class Cholesky:
         """The logarithm of det A."""
         return 2 * float(np.log(np.diagonal(self.lower)).sum())
 
-    def inverse_diagonal(self) -> np.ndarray:
+    def inverse_diagonal(self) -> Float[np.ndarray, " n"]:
         """The diagonal of A^{-1}, shape (n,): column norms of L^{-1}; needs one more matrix."""
         inverse, _ = _trtri(self.lower.copy(order="F"), lower=1, overwrite_c=1)
         n = len(inverse)
         return np.array([inverse[i:, i] @ inverse[i:, i] for i in range(n)])
 
 
-def cholesky(matrix: Any, ridge: Any = 0.0, *, overwrite: bool = False) -> Cholesky:
+def cholesky(matrix: ArrayLike, ridge: ArrayLike = 0.0, *, overwrite: bool = False) -> Cholesky:
     r"""Factor $K+\mathrm{diag}(\mathrm{ridge})$, with the smallest jitter that works.
 
     If the factorisation breaks down, or succeeds with a condition number beyond 1/rounding, then
@@ -76,6 +77,8 @@ def cholesky(matrix: Any, ridge: Any = 0.0, *, overwrite: bool = False) -> Chole
 
     Example:
         >>> import numpy as np
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
         >>> f = cholesky(np.array([[4.0, 2.0], [2.0, 3.0]]), ridge=1.0)
         >>> f.solve(np.array([7.0, 6.0])), f.jitter
         (array([1., 1.]), 0.0)
@@ -123,7 +126,7 @@ def _warn_of_jitter(jitter: float, size: float) -> None:
         )
 
 
-def _square(matrix: Any, overwrite: bool) -> np.ndarray:
+def _square(matrix: ArrayLike, overwrite: bool) -> Float[np.ndarray, "n n"]:
     a = np.asarray(matrix)
     if a.ndim != 2 or a.shape[0] != a.shape[1] or a.size == 0:
         raise ValueError(f"A square matrix was expected, got shape {a.shape}.")
@@ -136,7 +139,7 @@ def _square(matrix: Any, overwrite: bool) -> np.ndarray:
     return np.array(a, dtype=np.float64, order="F")
 
 
-def _ridge(ridge: Any, n: int) -> np.ndarray:
+def _ridge(ridge: ArrayLike, n: int) -> Float[np.ndarray, " n"]:
     ridge = np.asarray(ridge, dtype=np.float64)
     if ridge.ndim > 1 or (ridge.ndim == 1 and len(ridge) != n):
         raise ValueError(
@@ -147,13 +150,13 @@ def _ridge(ridge: Any, n: int) -> np.ndarray:
     return np.broadcast_to(ridge, (n,))
 
 
-def _norm(a: np.ndarray, ridge: np.ndarray) -> float:
+def _norm(a: Float[np.ndarray, "n n"], ridge: Float[np.ndarray, " n"]) -> float:
     """The 1-norm of a + diag(ridge), a strip at a time."""
     sums = [np.abs(a[:, i : i + _STRIP]).sum(0) for i in range(0, len(a), _STRIP)]
     return float((np.concatenate(sums) + ridge).max())
 
 
-def _restore(a: np.ndarray) -> None:
+def _restore(a: Float[np.ndarray, "n n"]) -> None:
     """Copy the upper triangle, which LAPACK has left alone, onto the lower one."""
     n = len(a)
     for i in range(0, n, _STRIP):
@@ -163,7 +166,7 @@ def _restore(a: np.ndarray) -> None:
         a[j:, i:j] = a[i:j, j:].T
 
 
-def _columns(b: Any, n: int) -> np.ndarray:
+def _columns(b: ArrayLike, n: int) -> Float[np.ndarray, " n *k"]:
     b = np.asarray(b, dtype=np.float64)
     if b.ndim not in (1, 2) or len(b) != n:
         raise ValueError(

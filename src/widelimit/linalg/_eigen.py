@@ -2,10 +2,11 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from ._cholesky import _square
 
@@ -22,8 +23,8 @@ class Eigen:
         vectors: $Q$, one eigenvector per column.
     """
 
-    values: np.ndarray
-    vectors: np.ndarray
+    values: Float[np.ndarray, " n"]
+    vectors: Float[np.ndarray, "n n"]
 
     @property
     def noise(self) -> float:
@@ -42,7 +43,9 @@ class Eigen:
             return float("inf")
         return float(self.values[-1] / self.values[0])
 
-    def apply(self, function: Callable[[np.ndarray], np.ndarray], b: Any) -> np.ndarray:
+    def apply(
+        self, function: Callable[[np.ndarray], np.ndarray], b: ArrayLike
+    ) -> Float[np.ndarray, " n *k"]:
         """function(A) b for b of shape (n,) or (n, k)."""
         b = np.asarray(b, dtype=np.float64)
         weights = function(self.values)
@@ -50,7 +53,7 @@ class Eigen:
         return self.vectors @ (inner * (weights if b.ndim == 1 else weights[:, None]))
 
 
-def eigh(matrix: Any, *, overwrite: bool = False) -> Eigen:
+def eigh(matrix: ArrayLike, *, overwrite: bool = False) -> Eigen:
     r"""Eigendecomposition of a symmetric positive semidefinite matrix.
 
     Args:
@@ -65,6 +68,8 @@ def eigh(matrix: Any, *, overwrite: bool = False) -> Eigen:
 
     Example:
         >>> import numpy as np
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
         >>> e = eigh(np.array([[2.0, 1.0], [1.0, 2.0]]))
         >>> e.values.round(12), e.rank
         (array([1., 3.]), 2)

@@ -1,10 +1,11 @@
 """A low-rank stand-in for a kernel matrix, and the preconditioner that it makes."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from ._tiles import TiledGram
 
@@ -23,8 +24,8 @@ class LowRank:
         diagonal_error: The largest entry of diag(K - FF').
     """
 
-    factor: np.ndarray
-    pivots: np.ndarray
+    factor: Float[np.ndarray, "n rank"]
+    pivots: Int[np.ndarray, " rank"]
     error: float
     diagonal_error: float
 
@@ -47,6 +48,8 @@ def partial_cholesky(gram: TiledGram, rank: int, *, block: int = 64, seed: int =
 
     Example:
         >>> import numpy as np
+    from jaxtyping import Float, Int
+    from numpy.typing import ArrayLike
         >>> linear = lambda a, b=None: a @ (a if b is None else b).T
         >>> x = np.arange(12.0).reshape(6, 2)  # the matrix has rank 2
         >>> low = partial_cholesky(TiledGram(linear, x), rank=4)
@@ -79,7 +82,9 @@ def partial_cholesky(gram: TiledGram, rank: int, *, block: int = 64, seed: int =
     return LowRank(factor[:, :done], np.array(pivots, int), error, float(left.max()))
 
 
-def _orthogonal_part(columns: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _orthogonal_part(
+    columns: Float[np.ndarray, "n block"], chosen: Int[np.ndarray, " block"]
+) -> tuple[Int[np.ndarray, " kept"], Float[np.ndarray, "n kept"]]:
     """The columns' contribution to F, through a pivoted Cholesky of their small square."""
     core = columns[chosen]
     root, order, rank, _ = _pstrf(
@@ -101,7 +106,7 @@ class Preconditioner:
         floor: The least value of s.
     """
 
-    def __init__(self, low_rank: LowRank, ridge: Any, floor: float):
+    def __init__(self, low_rank: LowRank, ridge: ArrayLike, floor: float):
         f = low_rank.factor
         self._s = np.broadcast_to(np.maximum(np.asarray(ridge, float), floor), (len(f),))
         self._scaled = f / self._s[:, None]
@@ -109,7 +114,7 @@ class Preconditioner:
         inner[np.diag_indices(len(inner))] += 1
         self._inner = scipy.linalg.cho_factor(inner, lower=True, overwrite_a=True)
 
-    def __call__(self, v: np.ndarray) -> np.ndarray:
+    def __call__(self, v: Float[np.ndarray, " n *k"]) -> Float[np.ndarray, " n *k"]:
         """Apply it to v of shape (n,) or (n, k)."""
         weights = self._s if v.ndim == 1 else self._s[:, None]
         correction = scipy.linalg.cho_solve(self._inner, self._scaled.T @ v)

@@ -1,9 +1,10 @@
 """Ridge regression from a factorisation: leave-one-out errors and the whole path, in closed form."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from ._cholesky import Cholesky
 from ._eigen import Eigen
@@ -11,7 +12,7 @@ from ._eigen import Eigen
 _STRIP = 1024
 
 
-def leave_one_out(factor: Cholesky, dual: Any) -> np.ndarray:
+def leave_one_out(factor: Cholesky, dual: ArrayLike) -> Float[np.ndarray, " n *k"]:
     r"""Errors at each point of the model fitted without it.
 
     $y_i-f_{-i}(x_i)=\alpha_i/(A^{-1})_{ii}$ with $A=K+\mathrm{ridge}$, $\alpha=A^{-1}y$.
@@ -25,6 +26,8 @@ def leave_one_out(factor: Cholesky, dual: Any) -> np.ndarray:
 
     Example:
         >>> import numpy as np
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
         >>> from widelimit.linalg import cholesky
         >>> f = cholesky(np.eye(2), ridge=1.0)  # the other point says nothing
         >>> leave_one_out(f, f.solve([3.0, 4.0]))
@@ -49,9 +52,9 @@ class RidgePath:
         best: The index of the least.
     """
 
-    ridges: np.ndarray
-    errors: np.ndarray
-    mean_squares: np.ndarray
+    ridges: Float[np.ndarray, " r"]
+    errors: Float[np.ndarray, "r n *k"]
+    mean_squares: Float[np.ndarray, " r"]
     best: int
 
     @property
@@ -60,7 +63,9 @@ class RidgePath:
         return float(self.ridges[self.best])
 
 
-def ridge_path(eigen: Eigen, y: Any, ridges: Any, weights: Any = None) -> RidgePath:
+def ridge_path(
+    eigen: Eigen, y: ArrayLike, ridges: ArrayLike, weights: ArrayLike | None = None
+) -> RidgePath:
     r"""Leave-one-out errors for every ridge from one eigendecomposition of the kernel matrix.
 
     With $K=Q\Lambda Q^\top$: $\alpha=Q(\Lambda+r)^{-1}Q^\top y$ and
@@ -77,6 +82,8 @@ def ridge_path(eigen: Eigen, y: Any, ridges: Any, weights: Any = None) -> RidgeP
 
     Example:
         >>> import numpy as np
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
         >>> from widelimit.linalg import eigh
         >>> path = ridge_path(eigh(np.eye(3)), [1.0, 1.0, 1.0], [0.1, 1.0])
         >>> path.errors  # an identity kernel knows nothing of the other points
@@ -101,7 +108,8 @@ def ridge_path(eigen: Eigen, y: Any, ridges: Any, weights: Any = None) -> RidgeP
     for i in range(0, len(y), _STRIP):
         inverse[i : i + _STRIP] = eigen.vectors[i : i + _STRIP] ** 2 @ shrink
     errors = np.moveaxis(duals / inverse[:, :, None], 1, 0)
-    squares = np.average((errors**2).mean(2), axis=1, weights=weights)
+    shares = None if weights is None else np.asarray(weights, dtype=np.float64)
+    squares = np.average((errors**2).mean(2), axis=1, weights=shares)
     return RidgePath(
         ridges, errors.reshape((len(ridges), *y.shape)), squares, int(np.argmin(squares))
     )

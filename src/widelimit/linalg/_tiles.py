@@ -3,11 +3,14 @@
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
-Kernel = Callable[..., Any]
+from widelimit._base.types import Tensor
+
+Kernel = Callable[..., ArrayLike]  # of (x1, x2), the latter None for x1
 
 
 class TiledGram:
@@ -25,6 +28,10 @@ class TiledGram:
 
     Example:
         >>> import numpy as np
+    from jaxtyping import Float, Int
+    from numpy.typing import ArrayLike
+
+    from widelimit._base.types import Tensor
         >>> linear = lambda a, b=None: a @ (a if b is None else b).T
         >>> x = np.arange(15.0).reshape(5, 3)
         >>> k = TiledGram(linear, x, tile=2)
@@ -32,7 +39,7 @@ class TiledGram:
         (True, 6)
     """
 
-    def __init__(self, kernel: Kernel, x: Any, *, tile: int = 2048, store: str | None = None):
+    def __init__(self, kernel: Kernel, x: Tensor, *, tile: int = 2048, store: str | None = None):
         if int(tile) != tile or tile < 1:
             raise ValueError(f"tile is a number of rows, at least 1; got {tile!r}.")
         self.kernel = kernel
@@ -58,7 +65,7 @@ class TiledGram:
         """How many tiles a product touches: those on and below the diagonal."""
         return len(self._edges) * (len(self._edges) + 1) // 2
 
-    def __iter__(self) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    def __iter__(self) -> Iterator[tuple[slice, slice, Float[np.ndarray, "rows columns"]]]:
         """Rows, columns and values of each tile on and below the diagonal."""
         start = 0
         for i, rows in enumerate(self._edges):
@@ -71,7 +78,7 @@ class TiledGram:
                     yield rows, columns, self._kept[start:stop].reshape(shape)
                     start = stop
 
-    def __matmul__(self, v: Any) -> np.ndarray:
+    def __matmul__(self, v: ArrayLike) -> Float[np.ndarray, " n *k"]:
         """K v for v of shape (n,) or (n, k)."""
         v = np.asarray(v, dtype=np.float64)
         if v.ndim not in (1, 2) or len(v) != self.size:
@@ -83,7 +90,7 @@ class TiledGram:
                 out[columns] += block.T @ v[rows]
         return out
 
-    def columns(self, index: Any) -> np.ndarray:
+    def columns(self, index: Int[np.ndarray, " k"] | list[int]) -> Float[np.ndarray, "n k"]:
         """K[:, index], shape (n, len(index)), computed by strips of rows."""
         picked = self.x[np.asarray(index)]
         out = np.empty((self.size, len(picked)))
@@ -92,7 +99,7 @@ class TiledGram:
             out[whole] = self.kernel(self.x[whole], picked)
         return out
 
-    def diagonal(self) -> np.ndarray:
+    def diagonal(self) -> Float[np.ndarray, " n"]:
         """The diagonal of K, from small tiles so that little else is computed."""
         step = min(64, self.size)
         out = np.empty(self.size)
@@ -102,7 +109,7 @@ class TiledGram:
             out[first : first + step] = np.diagonal(block)
         return out
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Float[np.ndarray, "n n"]:
         """The whole symmetric matrix, Fortran-ordered and writable, for half the work."""
         out = np.empty(self.shape, order="F")
         for rows, columns, block in self:
@@ -111,7 +118,7 @@ class TiledGram:
                 out[columns, rows] = block.T
         return out
 
-    def _compute(self, rows: slice, columns: slice) -> np.ndarray:
+    def _compute(self, rows: slice, columns: slice) -> Float[np.ndarray, "rows columns"]:
         whole = self._whole(rows)
         drop = rows.start - whole.start
         if rows == columns:
@@ -122,7 +129,7 @@ class TiledGram:
         """A short last strip, extended backwards to the size of the others."""
         return slice(max(rows.stop - self.tile, 0), rows.stop)
 
-    def _fill(self, folder: str) -> np.ndarray:
+    def _fill(self, folder: str) -> Float[np.ndarray, " entries"]:
         if not os.path.isdir(folder):
             raise ValueError(f"store must be an existing folder, got {folder!r}.")
         sizes = [e.stop - e.start for e in self._edges]

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from widelimit._base.scalars import Scalar
 from widelimit.activations import (
     Activation,
     Cov,
@@ -38,7 +39,7 @@ def _output(
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _moments(
-    act: Activation, how: How, q1: float, q2: float, minus: jax.Array, plus: jax.Array
+    act: Activation, how: How, q1: Scalar, q2: Scalar, minus: jax.Array, plus: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     cov = Cov(jnp.full_like(minus, q1), jnp.full_like(minus, q2), minus, plus)
     t1, t2 = second_moment(act, cov.q1), second_moment(act, cov.q2)

@@ -1,13 +1,16 @@
 """Measured Jacobian norms of finite networks, beside the bound."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, SupportsFloat
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, PyTree
+from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import as_array, is_jax
+from widelimit._base.types import Tensor
 
 
 class JacobianNorms(NamedTuple):
@@ -19,16 +22,18 @@ class JacobianNorms(NamedTuple):
         maximum: Their largest.
     """
 
-    norms: Any
+    norms: Float[np.ndarray, " n"]
     mean: float
     maximum: float
 
-    def looseness(self, bound: Any) -> float:
+    def looseness(self, bound: SupportsFloat) -> float:
         """How many times larger the bound is than the largest norm that was measured."""
         return float(bound) / self.maximum if self.maximum > 0 else float("inf")
 
 
-def jacobian_norms(apply: Callable[[Any, Any], Any], params: Any, x: Any) -> JacobianNorms:
+def jacobian_norms(
+    apply: Callable[[PyTree, Array], Tensor], params: PyTree, x: ArrayLike
+) -> JacobianNorms:
     r"""The spectral norms $\|\partial f(x)/\partial x\|$ of a finite network, by automatic differentiation.
 
     Call it with the parameters before and after training and put the result beside
@@ -56,7 +61,7 @@ def jacobian_norms(apply: Callable[[Any, Any], Any], params: Any, x: Any) -> Jac
         kind = jnp.float64 if wide else jnp.float32
         inputs = points if is_jax(points) else jnp.asarray(points, dtype=kind)
 
-        def one(point: Any) -> Any:
+        def one(point: Float[Array, " d"]) -> Float[Array, " outputs"]:
             return jnp.ravel(apply(params, point[None, :]))
 
         jacobians = jax.jit(jax.vmap(jax.jacrev(one)))(inputs)
@@ -64,6 +69,6 @@ def jacobian_norms(apply: Callable[[Any, Any], Any], params: Any, x: Any) -> Jac
     return JacobianNorms(norms, float(norms.mean()), float(norms.max()))
 
 
-def is_array(leaf: Any) -> bool:
+def is_array(leaf: object) -> bool:
     """Whether a leaf of the parameters is an array."""
     return isinstance(leaf, jax.Array | np.ndarray)

@@ -11,11 +11,14 @@ resolve, or there is noise; a target that is far smoother than that is predicted
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from widelimit.analysis.spectrum import Spectrum
+
+from ._target import Target
 
 
 class Prediction(NamedTuple):
@@ -37,7 +40,12 @@ class Prediction(NamedTuple):
 
 
 def predict(
-    spectrum: Spectrum, power: Any, sizes: Any, *, ridge: float = 0.0, noise: float = 0.0
+    spectrum: Spectrum,
+    power: Target | ArrayLike,
+    sizes: ArrayLike,
+    *,
+    ridge: float = 0.0,
+    noise: float = 0.0,
 ) -> Prediction:
     r"""The learning curve of kernel regression $f(x)=k(x,X)(k(X,X)+\delta I)^{-1}y$ by theory.
 
@@ -84,8 +92,8 @@ def predict(
     return Prediction(n, mse, kappa, learnt, factor)
 
 
-def _power(power: Any, degrees: int) -> np.ndarray:
-    given = np.asarray(getattr(power, "power", power), dtype=np.float64)
+def _power(power: Target | ArrayLike, degrees: int) -> np.ndarray:
+    given = np.asarray(power.power if isinstance(power, Target) else power, dtype=np.float64)
     if given.ndim != 1 or np.any(given < 0) or not np.all(np.isfinite(given)):
         raise ValueError("power lists mean squares: one non-negative number for each degree.")
     if np.any(given[degrees:]):

@@ -1,10 +1,11 @@
 """Measured learning curves: kernel regression on random points of a sphere."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import ArrayLike
 
 from widelimit._base.scalars import as_count
 from widelimit.analysis.spectrum import sphere
@@ -48,7 +49,7 @@ class Comparison(NamedTuple):
 def measure(
     net: Layer,
     target: Target,
-    sizes: Any,
+    sizes: ArrayLike,
     *,
     kernel: str = "ntk",
     draws: int = 20,
@@ -90,7 +91,7 @@ def measure(
     return Measured(n, curves.mean(axis=0), spread, curves)
 
 
-def _check(sizes: Any, kernel: str, ridge: float, noise: float) -> np.ndarray:
+def _check(sizes: ArrayLike, kernel: str, ridge: float, noise: float) -> np.ndarray:
     n = np.atleast_1d(np.asarray(sizes))
     if n.ndim != 1 or n.size == 0 or n.dtype.kind not in "iu" or np.any(n < 1):
         raise ValueError(f"sizes must be positive integers, got {sizes!r}.")
@@ -144,7 +145,7 @@ def _solve(gram: np.ndarray, factor: np.ndarray | None, y: np.ndarray) -> np.nda
 def compare(
     net: Layer,
     target: Target,
-    sizes: Any,
+    sizes: ArrayLike,
     *,
     kernel: str = "ntk",
     degrees: int = 400,

@@ -1,8 +1,10 @@
 """Targets on a sphere with prescribed power in each degree."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from widelimit._base.scalars import as_count
 from widelimit.analysis._zonal import zonal
@@ -22,11 +24,11 @@ class Target(NamedTuple):
     """
 
     dim: int
-    power: np.ndarray
-    centres: np.ndarray
-    weights: np.ndarray
+    power: Float[np.ndarray, " degrees"]
+    centres: Float[np.ndarray, "m dim"]
+    weights: Float[np.ndarray, "degrees m"]
 
-    def __call__(self, x: Any) -> np.ndarray:
+    def __call__(self, x: ArrayLike) -> Float[np.ndarray, " n"]:
         """The values at points x of any positive norm, shape (n, dim): only directions count."""
         points = np.asarray(x, dtype=np.float64)
         points = points / np.linalg.norm(points, axis=1, keepdims=True)
@@ -40,7 +42,7 @@ class Target(NamedTuple):
         return out
 
 
-def target(dim: int, power: Any, seed: int = 0) -> Target:
+def target(dim: int, power: ArrayLike, seed: int = 0) -> Target:
     r"""A random function with given power in each degree: $f=\sum_k f_k$, $E[f_k^2]=P_k$ exactly.
 
     Each $f_k$ is a sum of zonal harmonics $P_k(\langle x,z_j\rangle)$ around random directions $z_j$, whose
@@ -56,6 +58,8 @@ def target(dim: int, power: Any, seed: int = 0) -> Target:
 
     Example:
         >>> import numpy as np
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
         >>> f = target(3, [0.0, 1.0, 0.5], seed=1)
         >>> x = np.random.default_rng(0).normal(size=(20000, 3))
         >>> bool(abs(np.mean(f(x) ** 2) - 1.5) < 0.05)

@@ -2,15 +2,18 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from widelimit._base.scalars import as_count
 from widelimit.infinite import ntk
 from widelimit.layers import Layer
 
 from ._block import block_of, step
+
+Kernel = Callable[[Layer, np.ndarray, np.ndarray], np.ndarray]
 
 
 class Trajectory(NamedTuple):
@@ -69,7 +72,7 @@ class DepthEffect(NamedTuple):
 
 
 def depth_effect(
-    family: Callable[[int], Layer], depths: Any, *, dim: int = 2, kernel: Callable[..., Any] = ntk
+    family: Callable[[int], Layer], depths: ArrayLike, *, dim: int = 2, kernel: Kernel = ntk
 ) -> DepthEffect:
     r"""The kernel's shape as the depth grows: does it degenerate?
 

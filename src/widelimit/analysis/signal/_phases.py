@@ -2,16 +2,22 @@
 
 import functools
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from widelimit.activations import Activation, get, second_moment
 from widelimit.analysis._slope import mean_square_slope
 
 from ._fixed_points import SCAN_DOWN, SCAN_UP
+
+Named = str | Activation | Callable[..., Array]
+Moment = Callable[[Float[Array, " n"]], Float[Array, " n"]]
 
 
 class PhaseDiagram(NamedTuple):
@@ -33,7 +39,7 @@ class PhaseDiagram(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def _moments(act: Activation) -> Any:
+def _moments(act: Activation) -> tuple[Moment, Moment]:
     """The compiled functions q -> E[phi^2] and q -> E[phi'^2]."""
     return (
         jax.jit(lambda q: second_moment(act, q)),
@@ -41,12 +47,12 @@ def _moments(act: Activation) -> Any:
     )
 
 
-def _evaluate(function: Any, q: np.ndarray) -> np.ndarray:
+def _evaluate(function: Moment, q: Float[np.ndarray, "*grid"]) -> Float[np.ndarray, "*grid"]:
     with jax.enable_x64(True):
         return np.array(function(jnp.asarray(q.ravel()))).reshape(q.shape)
 
 
-def phase_diagram(activation: Any, w_std: Any, b_std: Any) -> PhaseDiagram:
+def phase_diagram(activation: Named, w_std: ArrayLike, b_std: ArrayLike) -> PhaseDiagram:
     r"""$q^*$ and $\chi_1=\sigma_w^2E[\varphi'(\sqrt{q^*}z)^2]$ of an MLP over a grid.
 
     Args:
@@ -86,7 +92,11 @@ def phase_diagram(activation: Any, w_std: Any, b_std: Any) -> PhaseDiagram:
     return PhaseDiagram(w, b, q, chi, length)
 
 
-def _settle(moment: Any, w2: np.ndarray, b2: np.ndarray) -> np.ndarray:
+def _settle(
+    moment: Callable[[np.ndarray], np.ndarray],
+    w2: Float[np.ndarray, "b w"],
+    b2: Float[np.ndarray, "b w"],
+) -> Float[np.ndarray, "b w"]:
     """Fixed points for the whole grid: scan for the first sign change away from 1, then bisect."""
     excess = lambda m, q: (w2 * m + b2) / q - 1
     start = excess(moment(np.ones(1))[0], 1.0)
@@ -107,7 +117,7 @@ def _settle(moment: Any, w2: np.ndarray, b2: np.ndarray) -> np.ndarray:
     return np.where(found, np.sqrt(low * high), np.where(up, math.inf, 0.0))
 
 
-def edge_of_chaos(activation: Any, q: Any) -> tuple[np.ndarray, np.ndarray]:
+def edge_of_chaos(activation: Named, q: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     r"""The critical line $\chi_1=1$, exactly, with the fixed point's variance as parameter.
 
     $\sigma_w^2=1/E[\varphi'(\sqrt qz)^2]$, $\sigma_b^2=q-\sigma_w^2E[\varphi(\sqrt qz)^2]$.

@@ -5,6 +5,8 @@ import warnings
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 from scipy import fft, special
 
 from widelimit._base.names import unknown
@@ -12,13 +14,13 @@ from widelimit._base.scalars import as_count
 
 from ._interpolant import Interpolant
 from ._record import LARGER, Measure
-from ._sampling import sample
+from ._sampling import Evaluable, Points, sample
 
 _RECIPES = ("floored", "band", "published")
 _HIGHEST = 140  # beyond, the eigenvalues leave the range of float64
 
 
-def gaussian_eigenvalues(k: Any) -> np.ndarray:
+def gaussian_eigenvalues(k: ArrayLike) -> Float[np.ndarray, "..."]:
     r"""Fourier coefficients $e^{-1}I_k(1)$ of the Gaussian kernel $\exp(-|x-y|^2/2)$ on the circle.
 
     Example:
@@ -29,15 +31,15 @@ def gaussian_eigenvalues(k: Any) -> np.ndarray:
 
 
 def gaussian_rkhs(
-    f: Any,
-    f_gauss: Any,
+    f: ArrayLike | Evaluable,
+    f_gauss: ArrayLike | Evaluable,
     *,
     tau: float = 1e-8,
     k_max: int | None = None,
     recipe: str | None = None,
     squared: bool = False,
     on: str | None = None,
-    points: Any = None,
+    points: Points = None,
     check: bool = True,
 ) -> Measure:
     r"""The norm of the Gaussian interpolant over that of f, in the Gaussian RKHS; larger is smoother.
@@ -69,6 +71,8 @@ def gaussian_rkhs(
 
     Example:
         >>> import numpy as np
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
         >>> f, g = (lambda b: np.cos(3 * b)), (lambda b: np.cos(b))
         >>> mu = gaussian_rkhs(f, g, k_max=8)  # sqrt(lambda_3 / lambda_1)
         >>> bool(abs(float(mu) ** 2 - np.divide(*gaussian_eigenvalues([3, 1]))) < 1e-12)
@@ -123,7 +127,7 @@ def _ratio(norm_gauss: float, norm: float, squared: bool) -> float:
     return (norm_gauss / norm) ** (2 if squared else 1)
 
 
-def _check_settings(recipe: str, tau: Any, k_max: Any, on: str | None) -> None:
+def _check_settings(recipe: str, tau: float, k_max: int | None, on: str | None) -> None:
     if on == "sphere":
         raise ValueError("This measure is defined on the circle; on the sphere use the other one.")
     if recipe == "floored" and not (math.isfinite(tau) and tau > 0):

@@ -1,20 +1,22 @@
 """Variation along straight lines, for inputs of any dimension; smaller is smoother."""
 
-from typing import Any
-
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import as_array
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
 
 from ._record import SMALLER, Measure
-from ._sampling import values_of
+from ._sampling import Evaluable, values_of
 
 _NORMS = ("variation", "rms")
 
 
-def data_lines(x: Any, count: int = 32, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def data_lines(
+    x: ArrayLike, count: int = 32, *, seed: int = 0
+) -> tuple[Float[np.ndarray, "count d"], Float[np.ndarray, "count d"]]:
     """Lines through data: segments between random pairs of distinct points.
 
     Args:
@@ -43,7 +45,9 @@ def data_lines(x: Any, count: int = 32, *, seed: int = 0) -> tuple[np.ndarray, n
     return distinct[first], distinct[second]
 
 
-def total_variation(f: Any, start: Any, end: Any, *, points: int = 257) -> Measure:
+def total_variation(
+    f: Evaluable, start: ArrayLike, end: ArrayLike, *, points: int = 257
+) -> Measure:
     r"""The total variation $\int|\partial_sf|\,ds\approx\sum_q|f_{q+1}-f_q|$ along segments; smaller is smoother.
 
     Args:
@@ -66,7 +70,7 @@ def total_variation(f: Any, start: Any, end: Any, *, points: int = 257) -> Measu
 
 
 def second_differences(
-    f: Any, start: Any, end: Any, *, points: int = 257, norm: str = "variation"
+    f: Evaluable, start: ArrayLike, end: ArrayLike, *, points: int = 257, norm: str = "variation"
 ) -> Measure:
     r"""Second differences $\Delta_q=f_{q+1}-2f_q+f_{q-1}$ along segments; smaller is smoother.
 
@@ -99,7 +103,9 @@ def second_differences(
     return Measure(float(each.mean()), name, SMALLER, size, noise=noise, each=each)
 
 
-def _along(f: Any, start: Any, end: Any, points: Any, least: int) -> tuple[np.ndarray, np.ndarray]:
+def _along(
+    f: Evaluable, start: ArrayLike, end: ArrayLike, points: int, least: int
+) -> tuple[Float[np.ndarray, "lines points"], Float[np.ndarray, " lines"]]:
     """Values on the segments, shape (m, points), and the step of each."""
     start, end = (
         np.asarray(as_array(np.atleast_2d(a), name, rank=2, layout="(lines, features)"), np.float64)

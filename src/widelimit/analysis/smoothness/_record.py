@@ -1,7 +1,9 @@
 """What a measure returns: a number that knows its direction and its resolution."""
 
 import dataclasses
-from typing import Any
+
+import numpy as np
+from jaxtyping import Float
 
 SMALLER = "smaller is smoother"
 LARGER = "larger is smoother"
@@ -31,7 +33,7 @@ class Measure:
     band: int | None = None
     source: str = "grid values"
     noise: float = 0.0
-    each: Any = None
+    each: Float[np.ndarray, " lines"] | None = None
 
     @property
     def N(self) -> int | tuple[int, ...]:

@@ -3,13 +3,16 @@
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import as_array, is_traced
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
+from widelimit._base.types import Tensor
 
 FEWEST = 8  # points along an axis, below which a second derivative is guesswork
 _DOMAINS = ("angle", "circle", "sphere")
@@ -19,9 +22,14 @@ _DOMAINS = ("angle", "circle", "sphere")
 class Predictor(Protocol):
     """A trained model: anything with `predict(x)` for points x of shape (n, d)."""
 
-    def predict(self, x: Any) -> Any:
+    def predict(self, x: Tensor) -> Tensor:
         """The model's values at the rows of x."""
         ...
+
+
+Evaluable = Callable[..., Tensor] | Predictor
+Points = int | tuple[int, ...] | list[int] | None  # the number of points along each axis
+Grid = ArrayLike | tuple[ArrayLike, ...] | None
 
 
 class Samples(NamedTuple):
@@ -32,11 +40,11 @@ class Samples(NamedTuple):
         epsilon: The relative rounding error of the values as they came.
     """
 
-    values: np.ndarray
+    values: Float[np.ndarray, "..."]
     epsilon: float
 
 
-def circle_points(angles: Any) -> np.ndarray:
+def circle_points(angles: ArrayLike) -> Float[np.ndarray, "n 2"]:
     """Angles as points (cos b, sin b) of the unit circle, shape (n, 2).
 
     Example:
@@ -47,7 +55,7 @@ def circle_points(angles: Any) -> np.ndarray:
     return np.stack([np.cos(b), np.sin(b)], axis=1)
 
 
-def sphere_points(longitude: Any, polar: Any) -> np.ndarray:
+def sphere_points(longitude: ArrayLike, polar: ArrayLike) -> Float[np.ndarray, "n 3"]:
     """The product grid of two angles as points of the unit sphere, longitude as the slow index.
 
     Args:
@@ -67,7 +75,7 @@ def sphere_points(longitude: Any, polar: Any) -> np.ndarray:
     return np.stack(parts, axis=-1).reshape(-1, 3)
 
 
-def values_of(f: Any, argument: Any, count: int) -> np.ndarray:
+def values_of(f: Evaluable, argument: Tensor, count: int) -> Float[np.ndarray, " count"]:
     """Evaluate a model or function and insist on one number for each of `count` points."""
     out = f.predict(argument) if isinstance(f, Predictor) else f(argument)
     if is_traced(out):
@@ -83,7 +91,9 @@ def values_of(f: Any, argument: Any, count: int) -> np.ndarray:
     return as_array(out, "the function's values", rank=1, layout="(points,)")
 
 
-def sample(f: Any, on: str | None, points: Any, grid: Any, check: bool) -> Samples:
+def sample(
+    f: ArrayLike | Evaluable, on: str | None, points: Points, grid: Grid, check: bool
+) -> Samples:
     """Values of f on a periodic grid, with the grid and the values checked.
 
     Args:
@@ -121,7 +131,7 @@ def sample(f: Any, on: str | None, points: Any, grid: Any, check: bool) -> Sampl
     return Samples(values.astype(np.float64), float(np.finfo(real).eps))
 
 
-def _array(f: Any) -> np.ndarray:
+def _array(f: ArrayLike) -> Float[np.ndarray, "..."]:
     if is_traced(f):
         raise TypeError("The measures look at numbers; call them outside jit and grad.")
     rank = np.ndim(np.asarray(f))
@@ -132,11 +142,11 @@ def _array(f: Any) -> np.ndarray:
     return np.asarray(as_array(np.asarray(f), "f", rank=rank, layout="(points, ...)"))
 
 
-def _evaluated(f: Any, domain: str, points: Any, grid: Any) -> np.ndarray:
+def _evaluated(f: Evaluable, domain: str, points: Points, grid: Grid) -> Float[np.ndarray, "..."]:
     if domain == "sphere":
         if grid is not None:
             raise ValueError("On the sphere the grid follows from points=(n1, n2); leave grid out.")
-        first, second = (256, 128) if points is None else points
+        first, second = (256, 128) if points is None else np.atleast_1d(points).tolist()
         first, second = as_count(first, "points"), as_count(second, "points")
         check_count((first, second))
         x = sphere_points(uniform(first), math.pi * np.arange(second) / second)
@@ -151,7 +161,7 @@ def _evaluated(f: Any, domain: str, points: Any, grid: Any) -> np.ndarray:
     return values_of(f, b if domain == "angle" else circle_points(b), len(b))
 
 
-def uniform(count: int) -> np.ndarray:
+def uniform(count: int) -> Float[np.ndarray, " count"]:
     r"""The grid $b_q=-\pi+2\pi q/N$."""
     return -math.pi + 2 * math.pi * np.arange(count) / count
 
@@ -165,7 +175,7 @@ def check_count(shape: tuple[int, ...]) -> None:
         )
 
 
-def _check_grids(grid: Any, shape: tuple[int, ...]) -> None:
+def _check_grids(grid: Grid, shape: tuple[int, ...]) -> None:
     grids = grid if isinstance(grid, tuple) else (grid,)
     if len(grids) != len(shape):
         raise ValueError(f"{len(shape)} axes need as many grids, as a tuple; got {len(grids)}.")
@@ -177,7 +187,7 @@ def _check_grids(grid: Any, shape: tuple[int, ...]) -> None:
         _check_grid(b)
 
 
-def _check_grid(b: np.ndarray) -> None:
+def _check_grid(b: Float[np.ndarray, " n"]) -> None:
     steps = np.diff(b)
     step = float(np.mean(steps))
     if np.max(np.abs(steps - step)) > 1e-6 * abs(step):
@@ -199,7 +209,7 @@ def _check_grid(b: np.ndarray) -> None:
     )
 
 
-def check_periodic(values: np.ndarray, *, strict: bool) -> None:
+def check_periodic(values: Float[np.ndarray, "..."], *, strict: bool) -> None:
     """Refuse values that jump where the period closes, and a last value that repeats the first."""
     for axis in range(values.ndim):
         moved = np.moveaxis(values, axis, 0)

@@ -2,20 +2,21 @@
 
 import functools
 import warnings
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from ._record import SMALLER, Measure
-from ._sampling import sample
+from ._sampling import Evaluable, Grid, Points, sample
 
 
 def second_derivative(
-    f: Any,
+    f: ArrayLike | Evaluable,
     *,
     on: str | None = None,
-    points: Any = None,
-    grid: Any = None,
+    points: Points = None,
+    grid: Grid = None,
     check: bool = True,
 ) -> Measure:
     r"""The norm of the second derivative of a periodic function of unit size; smaller is smoother.
@@ -42,6 +43,8 @@ def second_derivative(
 
     Example:
         >>> import numpy as np
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
         >>> mu = second_derivative(lambda b: 3 * np.sin(4 * b))
         >>> round(float(mu), 9), mu.direction, mu.N
         (16.0, 'smaller is smoother', 4096)
@@ -69,6 +72,6 @@ def second_derivative(
     return Measure(value, "mu_D2", SMALLER, values.shape, noise=noise)
 
 
-def _wave_numbers(shape: tuple[int, ...]) -> np.ndarray:
+def _wave_numbers(shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
     """The product of the integer wave numbers, in the order of the transform."""
     return functools.reduce(np.multiply.outer, [np.fft.fftfreq(n, 1 / n) for n in shape])

@@ -4,9 +4,10 @@ import functools
 import math
 import warnings
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from widelimit._base.scalars import as_count
 from widelimit.analysis._zonal import half_rule, moments
@@ -19,6 +20,11 @@ from ._vanishing import possible
 
 _EPS = 2.0**-52
 _MOST_NODES = 2**12
+
+
+Computed = tuple[Float[np.ndarray, " degrees"], float, float]  # eigenvalues, peak, relative error
+Rule = tuple[np.ndarray, np.ndarray]  # angles and weights
+Side = tuple[np.ndarray, np.ndarray]  # the kernel at a rule's angles and at their reflections
 
 
 class Spectrum(NamedTuple):
@@ -174,7 +180,7 @@ def _start(largest: int) -> int:
     return 2 ** math.ceil(math.log2(max(512, 0.8 * largest + 200)))
 
 
-def _in_float64(net: Layer, kernel: str, radius: float, dim: int, largest: int) -> Any:
+def _in_float64(net: Layer, kernel: str, radius: float, dim: int, largest: int) -> Computed:
     nodes, few = _start(largest), min(largest, 7)
     while True:
         # A rule with half the nodes is the check; one call for both, since shapes are compiled.
@@ -194,7 +200,9 @@ def _in_float64(net: Layer, kernel: str, radius: float, dim: int, largest: int) 
         nodes *= 2
 
 
-def _sides(net: Layer, kernel: str, size: float, rules: Any) -> Any:
+def _sides(
+    net: Layer, kernel: str, size: float, rules: tuple[Rule, Rule]
+) -> tuple[tuple[Side, Side], float]:
     """The kernel at the nodes of each rule and at their reflections, and at equal inputs."""
     # Points of the plane with the same |x|^2/d: the kernel knows no more of the dimension.
     angles = np.concatenate([angles for angles, _ in rules])
@@ -208,7 +216,7 @@ def _sides(net: Layer, kernel: str, size: float, rules: Any) -> Any:
 
 def _with_digits(
     net: Layer, kernel: str, radius: float, dim: int, largest: int, digits: int
-) -> Any:
+) -> Computed:
     mpmath()
     variance = Fraction(float(radius)) ** 2 / dim
     compute = functools.partial(precise_moments, net, kernel, variance, dim, digits=digits)

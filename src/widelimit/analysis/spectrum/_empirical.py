@@ -1,10 +1,12 @@
 """Gram matrices beside the spectrum: effective dimension, condition number, sampled eigenvalues."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from widelimit._base.scalars import as_count
 from widelimit.infinite import nngp, ntk
@@ -29,7 +31,7 @@ class Condition(NamedTuple):
     number: float
 
 
-def _as_gram(gram: Any) -> np.ndarray:
+def _as_gram(gram: ArrayLike) -> Float[np.ndarray, "n n"]:
     a = np.asarray(gram, dtype=np.float64)
     if a.ndim != 2 or a.shape[0] != a.shape[1] or a.size == 0:
         raise ValueError(f"A Gram matrix is square, got an array of shape {a.shape}.")
@@ -40,7 +42,7 @@ def _as_gram(gram: Any) -> np.ndarray:
     return (a + a.T) / 2
 
 
-def condition(gram: Any) -> Condition:
+def condition(gram: ArrayLike) -> Condition:
     r"""Rank and condition number $\lambda_{max}/\lambda_{min}$ of a Gram matrix.
 
     Args:
@@ -63,7 +65,7 @@ def condition(gram: Any) -> Condition:
     return Condition(values, rank, float(values[0] / values[-1]) if full else math.inf)
 
 
-def effective_dimension(spectrum: Any, ridge: float) -> float:
+def effective_dimension(spectrum: Spectrum | ArrayLike, ridge: float) -> float:
     r"""The number of directions that a ridge leaves free: $\sum_i\lambda_i/(\lambda_i+\delta)$.
 
     Args:
@@ -76,6 +78,8 @@ def effective_dimension(spectrum: Any, ridge: float) -> float:
 
     Example:
         >>> import numpy as np
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
         >>> round(effective_dimension(np.diag([1.0, 1.0, 1e-9]), 1e-3), 3)
         1.998
     """
@@ -125,7 +129,7 @@ class Empirical(NamedTuple):
     condition: float
 
 
-def empirical(net: Layer, x: Any, *, kernel: str = "ntk") -> Empirical:
+def empirical(net: Layer, x: ArrayLike, *, kernel: str = "ntk") -> Empirical:
     r"""Eigenvalues of $k(x,x)/n$ for points on a sphere against the exact ones.
 
     As n grows the k-th sampled eigenvalue tends to the k-th exact one; the small ones of a sample
