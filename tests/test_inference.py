@@ -230,7 +230,7 @@ def test_the_gradient_by_tiles_does_not_depend_on_them(monkeypatch):
     x, y = sample(12)
     net = wl.Dense(w_std=1.5, b_std=0.3) >> wl.Phi("erf") >> wl.Dense()
     whole = wl.fit_evidence(net, x, y, max_steps=3)
-    monkeypatch.setattr("widelimit.dynamics._evidence._TILE", 5)
+    monkeypatch.setattr("widelimit.regression._family._TILE", 5)
     tiled = wl.fit_evidence(net, x, y, max_steps=3)
     np.testing.assert_allclose(tiled.parameters, whole.parameters, rtol=1e-5)
     assert len(whole.parameters) == 3

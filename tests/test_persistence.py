@@ -32,9 +32,9 @@ REGRESSORS = {
     "defaults": NTKRegressor(),
     "cg": NTKRegressor(ridge=0.1, solver="cg"),
     "time": NTKRegressor(ridge=0.1, time=0.5),
-    "network": NTKRegressor(wl.resnet(2, alpha=0.25), ridge="evidence", normalize=True),
+    "network": NTKRegressor(wl.resnet(2, alpha=0.25), ridge="evidence", normalise=True),
     "options": NTKRegressor(
-        activation=wl.activations.get("leaky_relu(0.1)"), ridge=np.float64(0.1), standardize=False
+        activation=wl.activations.get("leaky_relu(0.1)"), ridge=np.float64(0.1), standardise=False
     ),
 }
 

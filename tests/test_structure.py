@@ -14,7 +14,9 @@ LEVELS = (
     {"layers"},
     {"describe"},
     {"infinite", "finite", "linalg"},
-    {"analysis", "dynamics"},
+    {"regression"},
+    {"dynamics"},
+    {"analysis", "training"},
     {"estimators", "plot", "testing", "report"},
     {"experiments"},
     {"cli"},
@@ -60,7 +62,7 @@ def test_contract_names():
 
     names = (
         "mlp resnet Dense Phi Repeat Residual Sum Identity nngp ntk kernels trace profile finite "
-        "empirical_ntk linearize train posterior smoothness bounds spectrum cite latex from_json"
+        "empirical_ntk linearise train posterior smoothness bounds spectrum cite latex from_json"
     )
     for name in names.split():
         assert getattr(wl, name) is not None

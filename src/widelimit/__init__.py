@@ -19,26 +19,13 @@ from .describe import latex_kernels as latex_kernels
 from .describe import shape as shape
 from .describe import to_json as to_json
 from .describe import to_text as to_text
-from .dynamics import EvidenceFit as EvidenceFit
-from .dynamics import Predictive as Predictive
-from .dynamics import Ridge as Ridge
 from .dynamics import Trained as Trained
-from .dynamics import Training as Training
 from .dynamics import ensemble as ensemble
-from .dynamics import fit_evidence as fit_evidence
-from .dynamics import gaussian_kernel as gaussian_kernel
-from .dynamics import kernel_ellipse as kernel_ellipse
-from .dynamics import log_marginal_likelihood as log_marginal_likelihood
-from .dynamics import optimise as optimise
-from .dynamics import optimise_many as optimise_many
-from .dynamics import posterior as posterior
-from .dynamics import progress_bar as progress_bar
-from .dynamics import ridge as ridge
-from .dynamics import stability as stability
 from .dynamics import train as train
 from .finite import FiniteNetwork as FiniteNetwork
 from .finite import empirical_ntk as empirical_ntk
 from .finite import finite as finite
+from .finite import linearise as linearise
 from .finite import linearize as linearize
 from .finite import monte_carlo_kernels as monte_carlo_kernels
 from .finite import taylor as taylor
@@ -62,5 +49,19 @@ from .layers import Serial as Serial
 from .layers import Sum as Sum
 from .layers import mlp as mlp
 from .layers import resnet as resnet
+from .regression import EvidenceFit as EvidenceFit
+from .regression import Predictive as Predictive
+from .regression import Ridge as Ridge
+from .regression import fit_evidence as fit_evidence
+from .regression import gaussian_kernel as gaussian_kernel
+from .regression import log_marginal_likelihood as log_marginal_likelihood
+from .regression import posterior as posterior
+from .regression import ridge as ridge
+from .training import Training as Training
+from .training import kernel_ellipse as kernel_ellipse
+from .training import optimise as optimise
+from .training import optimise_many as optimise_many
+from .training import progress_bar as progress_bar
+from .training import stability as stability
 
 __version__ = "0.1.0"

@@ -89,23 +89,25 @@ def descend_by_steps(
     f0: np.ndarray,
     y: np.ndarray,
     steps: int,
-    lr: float,
+    learning_rate: float,
     momentum: float,
 ) -> np.ndarray:
     """The dual vector after the given number of steps, shape (n, k)."""
     with jax.enable_x64(True):
-        c = _iterate(loss, *map(jnp.asarray, (gram, f0, y)), steps, lr, momentum)
+        c = _iterate(loss, *map(jnp.asarray, (gram, f0, y)), steps, learning_rate, momentum)
         return np.asarray(c)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _iterate(loss: Loss, gram: Any, f0: Any, y: Any, steps: Any, lr: Any, momentum: Any) -> Any:
+def _iterate(
+    loss: Loss, gram: Any, f0: Any, y: Any, steps: Any, learning_rate: Any, momentum: Any
+) -> Any:
     slope = jax.grad(loss)
 
     def step(_: Any, state: Any) -> Any:
         c, v = state
         v = momentum * v + slope(f0 + gram @ c, y)
-        return c - lr * v, v
+        return c - learning_rate * v, v
 
     zero = jnp.zeros_like(f0)
     return jax.lax.fori_loop(0, steps, step, (zero, zero))[0]

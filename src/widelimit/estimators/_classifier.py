@@ -8,8 +8,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._data import as_weights
-from ._estimator import NetworkEstimator
+from widelimit.regression import as_weights
+
+from ._estimator import NetworkEstimator, old_spelling
 from ._probability import fit_sharpness, probabilities
 from ._scaling import moments
 
@@ -31,8 +32,8 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         kernel: "ntk": all layers are trained; "nngp": the last one only.
         ridge: A number, in units of the kernel; "loo": the least leave-one-out error of 20 values,
             from one eigendecomposition; "evidence": the largest marginal likelihood.
-        standardize: Whether columns are brought to mean 0 and variance 1.
-        normalize: Whether rows are then put on a sphere.
+        standardise: Whether columns are brought to mean 0 and variance 1.
+        normalise: Whether rows are then put on a sphere.
         time: Training time under gradient flow; None for ever.
         solver: "cholesky"; "cg", which never stores the matrix; "auto": the first up to 20000
             rows. With "cg" a ridge that is chosen is chosen on 4000 of the rows.
@@ -61,6 +62,7 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         wide deep nets on small-data tasks.
     """
 
+    @old_spelling
     def __init__(
         self,
         network: Any = None,
@@ -73,8 +75,8 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         architecture: str = "mlp",
         kernel: str = "ntk",
         ridge: Any = "loo",
-        standardize: bool = True,
-        normalize: bool = False,
+        standardise: bool = True,
+        normalise: bool = False,
         time: float | None = None,
         solver: str = "auto",
         class_weight: Any = None,
@@ -89,8 +91,8 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
             architecture=architecture,
             kernel=kernel,
             ridge=ridge,
-            standardize=standardize,
-            normalize=normalize,
+            standardise=standardise,
+            normalise=normalise,
             time=time,
             solver=solver,
         )

@@ -4,6 +4,7 @@ from typing import Any
 
 from widelimit._base.scalars import Scalar
 from widelimit.describe import from_text
+from widelimit.infinite import PreparedKernel, prepare
 from widelimit.layers import Dense, Layer, Phi, Repeat, Residual
 
 
@@ -65,6 +66,13 @@ def network_of(options: Any) -> Layer:
         options.b_std,
         options.architecture,
     )
+
+
+def kernel_of(options: Any) -> PreparedKernel:
+    """The prepared kernel of that network."""
+    if options.kernel not in ("ntk", "nngp"):
+        raise ValueError(f"kernel must be 'ntk' or 'nngp', got {options.kernel!r}.")
+    return prepare(network_of(options), options.kernel)
 
 
 def _mlp(depth: int, activation: Any, w_std: Scalar, b_std: Scalar) -> Layer:

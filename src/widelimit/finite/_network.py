@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from widelimit._base.arrays import convention
+from widelimit._base.arrays import convention, is_transformed
+from widelimit._base.keys import as_key
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count, concrete
 from widelimit.layers import Dense, Layer
 
-from ._convention import as_key, is_traced, settle
+from ._convention import settle
 from ._forward import forward
 from ._init import draw, stated_width
 from ._parameterise import How, check_parameterisation
@@ -76,7 +77,7 @@ class FiniteNetwork(eqx.Module):
             raise TypeError(f"dtype must be a floating point type, got {dtype}.")
         if dtype == jax.dtypes.canonicalize_dtype(dtype):
             return self._draw(key, sizes, dtype)
-        if is_traced(key):
+        if is_transformed(key):
             raise ValueError(
                 f"Weights of dtype {dtype} cannot be drawn inside jit or vmap while JAX runs in 32 "
                 "bits. Call init outside, once for each key, or set jax_enable_x64."
@@ -152,7 +153,7 @@ class FiniteNetwork(eqx.Module):
         inputs = settle(params, x1, x2)
         self._check_features(params, inputs.x1)
         with convention(inputs):
-            if is_traced((params, inputs.x1, inputs.x2)):
+            if is_transformed((params, inputs.x1, inputs.x2)):
                 kernel = tangent_kernel(self.net, params, inputs.x1, inputs.x2, self._how, outputs)
             else:
                 kernel = self._ntk_in_blocks(params, inputs.x1, inputs.x2, outputs)

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from widelimit._base.arrays import as_inputs, convention
+from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
 from widelimit.infinite import ntk
 from widelimit.layers import Layer
 
-from ._convention import as_key
 from ._network import FiniteNetwork, finite
 
 Progress = Callable[[int, int], None]

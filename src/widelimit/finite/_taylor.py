@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from widelimit._base.arrays import float_dtype, is_transformed
+from widelimit._base.renamed import renamed_function
 from widelimit._base.scalars import as_count
-
-from ._convention import float_dtype, is_traced
 
 
 class TaylorModel(eqx.Module):
@@ -31,7 +31,7 @@ class TaylorModel(eqx.Module):
 
     def __call__(self, params: Any, x: Any) -> Any:
         """The polynomial at `params` and the points `x`; NumPy points give NumPy values."""
-        if isinstance(x, np.ndarray) and not is_traced((params, self.params)):
+        if isinstance(x, np.ndarray) and not is_transformed((params, self.params)):
             with jax.enable_x64(True):
                 return np.array(self._value(params, jnp.asarray(x, float_dtype(params))))
         return self._value(params, x)
@@ -81,7 +81,7 @@ def taylor(apply: Callable[..., Any], params: Any, order: int = 2) -> TaylorMode
     return TaylorModel(apply, params, order)
 
 
-def linearize(apply: Callable[..., Any], params: Any) -> TaylorModel:
+def linearise(apply: Callable[..., Any], params: Any) -> TaylorModel:
     r"""The linearised model $f(\theta_0,x)+\langle\nabla_\theta f(\theta_0,x),\theta-\theta_0\rangle$.
 
     Its tangent kernel is that of the model at `params`, wherever it is evaluated; gradient descent
@@ -96,7 +96,7 @@ def linearize(apply: Callable[..., Any], params: Any) -> TaylorModel:
 
     Example:
         >>> import widelimit as wl
-        >>> model = wl.linearize(lambda p, x: jnp.exp(p * x), jnp.array(0.0))
+        >>> model = wl.linearise(lambda p, x: jnp.exp(p * x), jnp.array(0.0))
         >>> float(model(jnp.array(2.0), 1.0))
         3.0
 
@@ -104,3 +104,6 @@ def linearize(apply: Callable[..., Any], params: Any) -> TaylorModel:
         Lee et al. (2019), Wide neural networks of any depth evolve as linear models.
     """
     return taylor(apply, params, order=1)
+
+
+linearize = renamed_function("linearize", linearise)

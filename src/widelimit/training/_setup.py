@@ -9,14 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from widelimit._base.arrays import as_array
-from widelimit._base.scalars import as_count
+from widelimit._base.arrays import as_array, float_dtype
+from widelimit.dynamics import as_loss, check_targets
 from widelimit.finite import FiniteNetwork
-from widelimit.finite._convention import float_dtype
 
-from ._loop import Problem
-from ._losses import as_loss, check_targets
+from ._loop import Program
 from ._optimiser import critical_rate, named_optimiser, warn_if_unstable
+from ._options import Options
 from ._records import Run
 
 _MEMORY = 2**31  # bytes of records beyond which a run is refused
@@ -40,30 +39,8 @@ def precision(params: Any) -> Any:
     return jax.enable_x64(True) if wide else contextlib.nullcontext()
 
 
-def goal(tolerance: Any) -> float:
-    """The loss to stop at; none is below zero."""
-    if tolerance is None:
-        return -1.0
-    if not 0 <= float(tolerance) < float("inf"):
-        raise ValueError(f"tolerance must be a non-negative number, got {tolerance!r}.")
-    return float(tolerance)
-
-
-def prepare(
-    model: Any,
-    params: Any,
-    x: Any,
-    y: Any,
-    settings: Any,
-    record: Any,
-    probe: Any,
-    track: tuple[bool, bool],
-    *,
-    lanes: int,
-) -> Run:
+def prepare(model: Any, params: Any, x: Any, y: Any, options: Options, *, lanes: int) -> Run:
     """Check everything before any work, and settle the learning rate."""
-    optimiser, rate, steps, epochs, batch_size, shuffle, loss = settings
-    path, drift = track
     dtype = np.dtype(float_dtype(params))
     x = as_array(x, "x", rank=2, layout="(points, features)")
     flat = np.ndim(y) == 1
@@ -71,63 +48,40 @@ def prepare(
     y = np.asarray(as_array(y, "y", rank=1 if flat else 2, layout=layout)).reshape(len(y), -1)
     if len(x) != len(y):
         raise ValueError(f"x has {len(x)} points and y has {len(y)} targets; they must agree.")
-    check_targets(loss, y)
-    batch = len(x) if batch_size is None else as_count(batch_size, "batch_size", minimum=1)
-    if len(x) % batch:
-        raise ValueError(
-            f"batch_size={batch} does not divide the {len(x)} points; every step must see equally "
-            "many. Choose a divisor, 1 or None."
-        )
+    check_targets(options.loss, y)
+    batch = options.batch(len(x))
     passes = len(x) // batch
-    total = _total(steps, epochs, passes)
-    if probe is not None:
-        probe = as_array(probe, "probe", rank=2, layout="(points, features)")
-        if probe.shape[1] != x.shape[1]:
-            raise ValueError(f"probe has {probe.shape[1]} features, x has {x.shape[1]}.")
-        probe = jnp.asarray(probe, dtype)
-    record = _record(record, total)
-    numbers = (0 if probe is None else len(probe) * y.shape[1]) + (y.size**2 if drift else 0)
+    total = options.total(passes)
+    probe = _probe(options.probe, x.shape[1], dtype)
+    record = options.records(total)
+    numbers = 0 if probe is None else len(probe) * y.shape[1]
+    numbers += y.size**2 if options.drift else 0
     _check_memory(len(record), numbers, dtype, max(lanes, 1))
     x, y = jnp.asarray(x, dtype), jnp.asarray(y, dtype)
+    optimiser = options.optimiser
     if isinstance(optimiser, str):
-        optimiser = _named(model, params, x, batch, optimiser, rate, loss)
+        optimiser = _named(model, params, x, batch, options)
     if isinstance(model, eqx.Module) and not isinstance(model, FiniteNetwork):
         held: Any = model  # it may hold arrays, which have no hash; a partial has one
         model = functools.partial(held)
-    problem = Problem(model, as_loss(loss), optimiser, batch, shuffle, path, lanes > 0)
-    shape = jax.eval_shape(problem.outputs, params, x).shape
+    fixed = (model, as_loss(options.loss), optimiser, batch, options.shuffle, options.path)
+    program = Program(*fixed, lanes=lanes > 0)
+    shape = jax.eval_shape(program.outputs, params, x).shape
     if shape != y.shape:
         raise ValueError(
             f"The model has outputs of shape {shape}, the targets have {y.shape}. Draw the weights "
             f"with output_dim={y.shape[1]}, or pass targets of shape {shape}."
         )
-    return Run(problem, x, y, probe, total, record, passes, drift, False, -1.0, flat, dtype)
+    return Run(program, options, x, y, probe, total, record, passes, flat, dtype)
 
 
-def _total(steps: Any, epochs: Any, passes: int) -> int:
-    if (steps is None) == (epochs is None):
-        raise ValueError(
-            "Give either steps (gradient steps) or epochs (passes over the points), "
-            f"got steps={steps!r} and epochs={epochs!r}."
-        )
-    if steps is not None:
-        return as_count(steps, "steps", minimum=1)
-    return as_count(epochs, "epochs", minimum=1) * passes
-
-
-def _record(record: Any, total: int) -> np.ndarray:
-    if record is None:
-        return np.array([0, total])
-    if isinstance(record, int | np.integer):
-        count = as_count(record, "record", minimum=1)
-        return np.unique(np.linspace(0, total, count + 1).round().astype(int))
-    wanted = np.unique(np.asarray(record))
-    if wanted.size == 0 or wanted.dtype.kind not in "iu" or wanted[0] < 0 or wanted[-1] > total:
-        raise ValueError(
-            f"record must hold whole steps between 0 and {total}, got {record!r}. "
-            "An integer asks for that many records."
-        )
-    return wanted
+def _probe(probe: Any, features: int, dtype: Any) -> Any:
+    if probe is None:
+        return None
+    probe = as_array(probe, "probe", rank=2, layout="(points, features)")
+    if probe.shape[1] != features:
+        raise ValueError(f"probe has {probe.shape[1]} features, x has {features}.")
+    return jnp.asarray(probe, dtype)
 
 
 def _check_memory(records: int, numbers: int, dtype: Any, lanes: int) -> None:
@@ -140,9 +94,10 @@ def _check_memory(records: int, numbers: int, dtype: Any, lanes: int) -> None:
         )
 
 
-def _named(model: Any, params: Any, x: Any, batch: int, name: str, rate: Any, loss: Any) -> Any:
+def _named(model: Any, params: Any, x: Any, batch: int, options: Options) -> Any:
     """The optimiser behind a name; plain gradient descent is checked against its bound."""
-    if name == "sgd" and loss == "squared":
+    name, rate = options.optimiser, options.learning_rate
+    if name == "sgd" and options.loss == "squared":
         bound = critical_rate(model, params, x, batch)
         if rate is None:
             rate = 1e-2 if bound is None else bound / 2

@@ -3,19 +3,19 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from widelimit._base.keys import as_generator
 from widelimit._base.scalars import as_count
 from widelimit.linalg import eigh
 
+from ._kernel import Answer
 from ._problem import Problem
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Predictive:
     """Mean and covariance of the outputs at some points; outputs are independent and alike.
 
@@ -25,29 +25,29 @@ class Predictive:
         noise: The variance of the observation noise.
     """
 
-    mean: Any
-    variance: Any
+    mean: Answer
+    variance: Answer
     noise: float
     _problem: Problem = dataclasses.field(repr=False)
     _covariance: Callable[[], np.ndarray] = dataclasses.field(repr=False)
 
     @property
-    def std(self) -> Any:
+    def std(self) -> Answer:
         """The square root of the variance, shape (m,)."""
         return self._problem.convert(np.sqrt(np.asarray(self.variance, np.float64)))
 
     @property
-    def observed_variance(self) -> Any:
+    def observed_variance(self) -> Answer:
         """The variance of a noisy observation at each point, shape (m,)."""
         return self._problem.convert(np.asarray(self.variance, np.float64) + self.noise)
 
     @functools.cached_property
-    def covariance(self) -> Any:
+    def covariance(self) -> Answer:
         """The full covariance, shape (m, m), computed when first asked for."""
         matrix = self._covariance()
         return self._problem.convert((matrix + matrix.T) / 2)
 
-    def sample(self, key: Any, count: int = 1) -> Any:
+    def sample(self, key: int | jax.Array, count: int = 1) -> Answer:
         """Draw functions at the points.
 
         Args:
@@ -60,16 +60,8 @@ class Predictive:
         count = as_count(count, "count", minimum=1)
         mean = np.asarray(self.mean, np.float64)
         columns = mean.reshape(len(mean), -1)
-        eigen = eigh(np.asarray(self._covariance()))
-        draws = _generator(key).standard_normal((count, *columns.shape))
+        eigen = eigh(self._covariance())
+        draws = as_generator(key).standard_normal((count, *columns.shape))
         root = eigen.vectors * np.sqrt(eigen.values)
         out = columns + np.einsum("ij,cjk->cik", root, draws)
         return self._problem.convert(out.reshape((count, *mean.shape)))
-
-
-def _generator(key: Any) -> np.random.Generator:
-    if isinstance(key, jax.Array):
-        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-        data = np.asarray(jax.random.key_data(key) if typed else key)
-        return np.random.default_rng([int(v) for v in data.ravel()])
-    return np.random.default_rng(as_count(key, "key"))
