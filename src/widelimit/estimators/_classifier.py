@@ -1,5 +1,6 @@
 """Classification with a network of infinite width."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from ._probability import fit_sharpness, probabilities
 from ._scaling import moments
 
 
+@old_spelling
+@dataclasses.dataclass(eq=False, repr=False)
 class NTKClassifier(ClassifierMixin, NetworkEstimator):
     r"""Classification by an infinitely wide network that regresses on ±1, one output per class.
 
@@ -62,41 +65,7 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         wide deep nets on small-data tasks.
     """
 
-    @old_spelling
-    def __init__(
-        self,
-        network: Any = None,
-        *,
-        depth: int = 1,
-        activation: Any = "relu",
-        alpha: float = 1.0,
-        w_std: float = 2**0.5,
-        b_std: float = 2**0.5,
-        architecture: str = "mlp",
-        kernel: str = "ntk",
-        ridge: Any = "loo",
-        standardise: bool = True,
-        normalise: bool = False,
-        time: float | None = None,
-        solver: str = "auto",
-        class_weight: Any = None,
-    ):
-        super().__init__(
-            network,
-            depth=depth,
-            activation=activation,
-            alpha=alpha,
-            w_std=w_std,
-            b_std=b_std,
-            architecture=architecture,
-            kernel=kernel,
-            ridge=ridge,
-            standardise=standardise,
-            normalise=normalise,
-            time=time,
-            solver=solver,
-        )
-        self.class_weight = class_weight
+    class_weight: Any = dataclasses.field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NTKClassifier":
         """Fit the network.

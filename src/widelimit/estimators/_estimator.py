@@ -1,59 +1,49 @@
 """What regression and classification share: the options, and the fit of an infinite network."""
 
+import dataclasses
 import math
 import numbers
 import warnings
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from widelimit._base.renamed import renamed_argument
-from widelimit.regression import Data, Problem, Ridge, fit, merge
+from widelimit.regression import Data, Problem, fit, merge
 
 from ._network import kernel_of
-from ._scaling import Scaling, fit_scaling
+from ._scaling import fit_scaling
 
-old_spelling = renamed_argument(standardize="standardise", normalize="normalise")
+T = TypeVar("T", bound=type)
 
 
+def old_spelling(cls: T) -> T:
+    """The class, its options accepted in their old spelling too."""
+    names = {"standardize": "standardise", "normalize": "normalise"}
+    cls.__init__ = renamed_argument(**names)(cls.__init__)
+    return cls
+
+
+@old_spelling
+@dataclasses.dataclass(eq=False, repr=False)
 class NetworkEstimator(BaseEstimator):
     """Kernel regression with a network's kernel; its subclasses explain the options."""
 
-    _scaling: Scaling
-    _fit: Ridge
-
-    @old_spelling
-    def __init__(
-        self,
-        network: Any = None,
-        *,
-        depth: int = 1,
-        activation: Any = "relu",
-        alpha: float = 1.0,
-        w_std: float = 2**0.5,
-        b_std: float = 2**0.5,
-        architecture: str = "mlp",
-        kernel: str = "ntk",
-        ridge: Any = "loo",
-        standardise: bool = True,
-        normalise: bool = False,
-        time: float | None = None,
-        solver: str = "auto",
-    ):
-        self.network = network
-        self.depth = depth
-        self.activation = activation
-        self.alpha = alpha
-        self.w_std = w_std
-        self.b_std = b_std
-        self.architecture = architecture
-        self.kernel = kernel
-        self.ridge = ridge
-        self.standardise = standardise
-        self.normalise = normalise
-        self.time = time
-        self.solver = solver
+    network: Any = None
+    _: dataclasses.KW_ONLY
+    depth: int = 1
+    activation: Any = "relu"
+    alpha: float = 1.0
+    w_std: float = 2**0.5
+    b_std: float = 2**0.5
+    architecture: str = "mlp"
+    kernel: str = "ntk"
+    ridge: Any = "loo"
+    standardise: bool = True
+    normalise: bool = False
+    time: float | None = None
+    solver: str = "auto"
 
     def _fit_network(self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
         """Scale the columns, merge equal rows, and solve for targets of mean 0."""

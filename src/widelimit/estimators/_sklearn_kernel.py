@@ -15,6 +15,7 @@ from ._network import build_network, kernel_of, network_of
 _NUMBERS = ("alpha", "b_std", "w_std")  # in the order in which scikit-learn lists them
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class NetworkKernel(Kernel):
     r"""The kernel of an infinitely wide network for scikit-learn's own estimators.
 
@@ -47,32 +48,18 @@ class NetworkKernel(Kernel):
         Rasmussen and Williams (2006), section 5.4.1; Jacot, Gabriel and Hongler (2018).
     """
 
-    def __init__(
-        self,
-        network: Any = None,
-        *,
-        depth: int = 1,
-        activation: Any = "relu",
-        alpha: float = 1.0,
-        w_std: float = 2**0.5,
-        b_std: float = 2**0.5,
-        architecture: str = "mlp",
-        kernel: str = "ntk",
-        alpha_bounds: Any = (1e-3, 1e2),
-        w_std_bounds: Any = (1e-2, 1e2),
-        b_std_bounds: Any = (1e-3, 1e2),
-    ):
-        self.network = network
-        self.depth = depth
-        self.activation = activation
-        self.alpha = alpha
-        self.w_std = w_std
-        self.b_std = b_std
-        self.architecture = architecture
-        self.kernel = kernel
-        self.alpha_bounds = alpha_bounds
-        self.w_std_bounds = w_std_bounds
-        self.b_std_bounds = b_std_bounds
+    network: Any = None
+    _: dataclasses.KW_ONLY
+    depth: int = 1
+    activation: Any = "relu"
+    alpha: float = 1.0
+    w_std: float = 2**0.5
+    b_std: float = 2**0.5
+    architecture: str = "mlp"
+    kernel: str = "ntk"
+    alpha_bounds: Any = (1e-3, 1e2)
+    w_std_bounds: Any = (1e-2, 1e2)
+    b_std_bounds: Any = (1e-3, 1e2)
 
     @property
     def hyperparameter_alpha(self) -> Hyperparameter:
