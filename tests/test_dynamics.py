@@ -421,3 +421,23 @@ def test_bad_questions_are_refused():
         model.descend(steps=1.5, learning_rate=1.0)
     with pytest.raises(TypeError, match="a network was expected"):
         wl.train(None, [[1.0]], [1.0])
+
+
+# old names
+
+
+def test_old_names_still_work_and_say_the_new_ones(data, net):
+    x, y, x_test = data
+    model = wl.train(net, x, y)
+    with pytest.warns(DeprecationWarning, match="critical_learning_rate"):
+        assert model.lr_critical == model.critical_learning_rate
+    with pytest.warns(DeprecationWarning, match="theorem5_learning_rate"):
+        assert model.lr_theorem5 == model.theorem5_learning_rate
+    new = model.descend(x_test, steps=3, learning_rate=0.01)
+    with pytest.warns(DeprecationWarning, match="learning_rate"):
+        np.testing.assert_array_equal(model.descend(x_test, steps=3, lr=0.01), new)
+    with pytest.raises(TypeError, match="old name"):
+        model.descend(x_test, steps=3, lr=0.01, learning_rate=0.01)
+    with pytest.warns(DeprecationWarning, match="linearise"):
+        model = wl.linearize(lambda p, x: p * x, jnp.ones(()))
+    assert model(jnp.full((), 2.0), 3.0) == 6.0

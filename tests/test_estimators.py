@@ -291,6 +291,15 @@ def test_a_network_or_its_text_can_be_given(seed):
     np.testing.assert_allclose(built.fit(x, y).predict(x), given.predict(x), rtol=1e-12)
 
 
+def test_old_spellings_are_understood_and_said(seed):
+    with pytest.warns(DeprecationWarning, match="standardise"):
+        model = NTKRegressor(standardize=False)
+    assert model.get_params()["standardise"] is False
+    with pytest.warns(DeprecationWarning, match="normalise"):
+        assert NTKClassifier(normalize=True, class_weight="balanced").normalise
+    assert NTKRegressor(wl.mlp(1)).normalise is False
+
+
 # Classification
 
 

@@ -11,6 +11,7 @@ import scipy.linalg
 from scipy.stats import multivariate_normal
 
 import widelimit as wl
+from widelimit.estimators import NTKRegressor
 
 
 def circle(angles):
@@ -155,6 +156,18 @@ def test_a_path_of_ridges_is_as_many_single_fits(data, net):
     assert model.ridge == best.ridge
     np.testing.assert_allclose(model.predict(x_test), best.predict(x_test), atol=1e-10)
     np.testing.assert_allclose(model.errors, best.errors, atol=1e-10)
+
+
+@pytest.mark.parametrize("choice", ["loo", "evidence"])
+def test_ridges_chosen_by_name_are_those_of_the_estimator(choice, data, net):
+    x, y, x_test = data
+    y = (y - y.mean(0)) / y.std(0)
+    model = wl.ridge(net, x, y, choice)
+    estimator = NTKRegressor(net, ridge=choice, standardise=False).fit(x, y)
+    assert model.ridge == pytest.approx(estimator.ridge_, rel=1e-6)
+    np.testing.assert_allclose(model.predict(x_test), estimator.predict(x_test), atol=1e-6)
+    with pytest.raises(ValueError, match="'loo' or 'evidence'"):
+        wl.ridge(net, x, y, "gcv")
 
 
 def test_ridge_by_cg_is_ridge_by_cholesky():

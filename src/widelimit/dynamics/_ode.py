@@ -31,19 +31,7 @@ def _diffrax() -> Any:
 def flow_by_solver(
     loss: Loss, gram: np.ndarray, f0: np.ndarray, y: np.ndarray, times: np.ndarray, tolerance: float
 ) -> np.ndarray:
-    """The dual vector at each time.
-
-    Args:
-        loss: A function of (f, y), summed over points.
-        gram: Shape (n, n).
-        f0: Initial outputs, shape (n, k).
-        y: Targets, shape (n, k).
-        times: Increasing, at least 0, finite.
-        tolerance: Relative and absolute, of each step.
-
-    Returns:
-        Shape (times, n, k).
-    """
+    """The dual vector at each of some increasing, finite times, shape (times, n, k)."""
     diffrax = _diffrax()
     end = float(times[-1])
     if end == 0:

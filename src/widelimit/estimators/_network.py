@@ -57,15 +57,8 @@ def build_network(
 
 def network_of(options: Any) -> Layer:
     """The network that an object with these options as attributes describes."""
-    return build_network(
-        options.network,
-        options.depth,
-        options.activation,
-        options.alpha,
-        options.w_std,
-        options.b_std,
-        options.architecture,
-    )
+    names = ("network", "depth", "activation", "alpha", "w_std", "b_std", "architecture")
+    return build_network(*(getattr(options, name) for name in names))
 
 
 def kernel_of(options: Any) -> PreparedKernel:

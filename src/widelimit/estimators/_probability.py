@@ -30,13 +30,8 @@ def probabilities(outputs: np.ndarray, sharpness: float) -> np.ndarray:
 def fit_sharpness(fit: Ridge, mean: np.ndarray) -> float:
     """The sharpness that makes the classes most probable, given what leave-one-out predicts.
 
-    Args:
-        fit: To codes of ±1, minus their mean.
-        mean: That mean, shape (outputs,).
-
-    Returns:
-        A number between 0.1 and 100. By CG, which knows no leave-one-out outputs, those of the
-        fitted rows take their place, and probabilities come out too sure.
+    The fit is to codes of ±1 minus their mean. By CG, which knows no leave-one-out outputs, those
+    of the fitted rows take their place, and probabilities come out too sure.
     """
     data = fit.problem.data
     if fit.outcome is None:

@@ -1,5 +1,6 @@
 """What a fitted estimator consists of: options and numbers as JSON, the rest as arrays."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from widelimit.activations import Activation
 from widelimit.activations import get as get_activation
 from widelimit.describe import from_json, to_json
-from widelimit.infinite import prepare
+from widelimit.infinite import PreparedKernel, prepare
 from widelimit.layers import Layer
 from widelimit.linalg import Solution
 from widelimit.regression import Data, Problem, Ridge
@@ -22,28 +23,20 @@ _OLD = {"standardize": "standardise", "normalize": "normalise"}  # names in file
 def to_state(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays of a fitted estimator."""
     fit: Ridge = model._fit
+    assert isinstance(fit.problem.kernel, PreparedKernel)
     data, outcome = fit.problem.data, fit.outcome
     header = {
         "network": to_json(model.network_),
         "params": {k: _encode(k, v) for k, v in model.get_params(deep=False).items()},
-        "kernel": model.kernel,
+        "kernel": fit.problem.kernel.kind,
         "ridge": fit.ridge,
         "time": None if fit.t == math.inf else fit.t,
         "sphere": bool(model._scaling.sphere),
         "cg": outcome and [outcome.converged, outcome.steps, outcome.residual],
     }
-    arrays = {
-        "points": data.points,
-        "targets": data.targets,
-        "weights": data.weights,
-        "spread": data.spread,
-        "group": data.group,
-        "dual": fit.dual,
-        "amplitude": fit.amplitude,
-        "x_mean": model._scaling.mean,
-        "x_scale": model._scaling.scale,
-        "y_mean": model._mean,
-    }
+    arrays = {field.name: getattr(data, field.name) for field in dataclasses.fields(data)}
+    arrays |= {"dual": fit.dual, "amplitude": fit.amplitude, "y_mean": model._mean}
+    arrays |= {"x_mean": model._scaling.mean, "x_scale": model._scaling.scale}
     if "feature_names_in_" in vars(model):
         header["features"] = list(map(str, model.feature_names_in_))
     if isinstance(model, NTKRegressor):
@@ -67,7 +60,7 @@ def from_state(cls: type, header: dict[str, Any], arrays: dict[str, np.ndarray])
     if "features" in header:
         model.feature_names_in_ = np.array(header["features"], dtype=object)
     outcome = header["cg"] and Solution(arrays["dual"], *header["cg"])
-    data = Data(*(arrays[name] for name in ("points", "targets", "weights", "spread", "group")))
+    data = Data(**{field.name: arrays[field.name] for field in dataclasses.fields(Data)})
     t = math.inf if header["time"] is None else header["time"]
     problem = Problem(prepare(model.network_, header["kernel"]), data)
     model._fit = Ridge(problem, header["ridge"], arrays["dual"], t, outcome=outcome)

@@ -23,8 +23,8 @@ from ._kernel import gaussian_kernel as gaussian_kernel
 from ._phi import descent as descent
 from ._phi import flow as flow
 from ._phi import heavy_ball as heavy_ball
+from ._posterior import Predictive as Predictive
 from ._posterior import posterior as posterior
-from ._predictive import Predictive as Predictive
 from ._problem import Problem as Problem
 from ._problem import as_problem as as_problem
 from ._ridge import ridge as ridge

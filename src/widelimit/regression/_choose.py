@@ -18,18 +18,7 @@ Choice = float | str | Sequence[float] | np.ndarray  # a ridge, how to choose it
 
 
 def choose(eigen: Eigen, data: Data, ridge: Choice, t: float) -> tuple[float, RidgePath | None]:
-    """The ridge that was asked for, and the path on which it was found, where there is one.
-
-    Args:
-        eigen: Of the weighted kernel matrix.
-        data: The points.
-        ridge: A number; several to choose from by the leave-one-out error; "loo": twenty of them;
-            "evidence".
-        t: Training time.
-
-    Returns:
-        The ridge and the path.
-    """
+    """The ridge that was asked for, and the path on which it was found, where there is one."""
     targets = data.root * data.targets
     if not isinstance(ridge, str):
         if np.ndim(ridge) == 0:

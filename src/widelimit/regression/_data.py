@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 Points = Float[np.ndarray, "n d"]
+NewPoints = Float[np.ndarray, "m d"]
 Targets = Float[np.ndarray, "n k"]
 Weights = Float[np.ndarray, " n"]
 

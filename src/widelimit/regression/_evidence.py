@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
+from jaxtyping import Float
 
 from widelimit._base.arrays import is_transformed
 from widelimit.infinite import prepare
@@ -200,12 +201,12 @@ class _Search:
     signs: Numbers
     noise: float | None  # None: fitted
 
-    def at(self, logs: Numbers) -> tuple[Numbers, float]:
+    def at(self, logs: Float[np.ndarray, " q"]) -> tuple[Numbers, float]:
         """The numbers and the noise."""
         numbers = self.signs * np.exp(logs[: len(self.signs)])
         return numbers, float(np.exp(logs[-1])) if self.noise is None else self.noise
 
-    def bounds(self, first: Numbers) -> list[tuple[float, float]]:
+    def bounds(self, first: Float[np.ndarray, " q"]) -> list[tuple[float, float]]:
         """How far each logarithm may move."""
         width = math.log(_RANGE)
         bounds = [(float(v) - width, float(v) + width) for v in first]
@@ -214,7 +215,7 @@ class _Search:
             bounds[-1] = (min(low, float(first[-1])), max(bounds[-1][1], low + 2 * width))
         return bounds
 
-    def objective(self, logs: Numbers) -> tuple[float, Numbers]:
+    def objective(self, logs: Float[np.ndarray, " q"]) -> tuple[float, Float[np.ndarray, " q"]]:
         """Minus the evidence, and its slopes."""
         numbers, noise = self.at(logs)
         kernel = as_kernel(self.family.network(numbers), self.kernel)

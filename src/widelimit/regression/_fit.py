@@ -21,7 +21,7 @@ from widelimit.linalg import (
 )
 
 from ._choose import Choice, choose, loo_errors
-from ._data import Points, Targets
+from ._data import NewPoints, Targets
 from ._kernel import Answer, strips
 from ._phi import flow
 from ._problem import Problem
@@ -101,11 +101,13 @@ class Ridge:
             return cholesky(matrix, self.ridge, overwrite=True)
         return eigh(matrix, overwrite=True)
 
-    def mean(self, points: Points) -> Targets:
+    def mean(self, points: NewPoints) -> Float[np.ndarray, "m k"]:
         """The function, shape (m, k)."""
         return self.problem.combine(points, self.dual)
 
-    def moments(self, points: Points) -> tuple[Targets, Float[np.ndarray, " m"]]:
+    def moments(
+        self, points: NewPoints
+    ) -> tuple[Float[np.ndarray, "m k"], Float[np.ndarray, " m"]]:
         """Mean, shape (m, k), and variance (m,) for an amplitude of 1."""
         means, variances = [], []
         for part in strips(points, len(self.dual)):
@@ -115,7 +117,7 @@ class Ridge:
             variances.append(np.maximum(known, 0))
         return np.concatenate(means), np.concatenate(variances)
 
-    def covariance(self, points: Points) -> Float[np.ndarray, "m m"]:
+    def covariance(self, points: NewPoints) -> Float[np.ndarray, "m m"]:
         """The posterior covariance for an amplitude of 1."""
         cross = self.problem.cross(points)
         matrix = self.problem.prior(points)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ KernelLike = str | Callable[..., Answer]  # a name, or a function of (x1, x2)
 _ENTRIES = 2**24  # of a kernel between new and known points that are held at once (128 MiB)
 
 
+@runtime_checkable
 class Kernel(Protocol):
     """What a kernel can be asked for; a network's prepared kernel is one."""
 
@@ -75,11 +76,14 @@ def as_kernel(net: Layer | None, kernel: KernelLike) -> Kernel:
 
     Args:
         net: A network; None where the kernel needs none.
-        kernel: "ntk", "nngp", "gaussian", or a function of (x1, x2), x2=None standing for x1.
+        kernel: "ntk", "nngp", "gaussian", a prepared kernel, or a function of (x1, x2), x2=None
+            standing for x1.
 
     Returns:
         A function of (x1, x2) with `diagonal` and `matvec`.
     """
+    if isinstance(kernel, Kernel):
+        return kernel
     if callable(kernel):
         return FunctionKernel(kernel)
     if kernel == "gaussian":

@@ -10,7 +10,7 @@ from widelimit._base.arrays import as_array, common_dtype, is_jax, is_transforme
 from widelimit.layers import Layer
 from widelimit.linalg import TiledGram
 
-from ._data import Data, Points, Targets
+from ._data import Data, NewPoints, Points, Targets
 from ._kernel import Answer, Kernel, KernelLike, as_kernel
 
 
@@ -54,21 +54,21 @@ class Problem:
         """K as an operator, nothing of it computed yet."""
         return TiledGram(self.kernel, self.x)
 
-    def cross(self, points: Points) -> Float[np.ndarray, "m n"]:
+    def cross(self, points: NewPoints) -> Float[np.ndarray, "m n"]:
         """Kernel of new points with the training points."""
         return _checked(np.asarray(self.kernel(points, self.x)))
 
     def combine(
-        self, points: Float[np.ndarray, "m d"], dual: Float[np.ndarray, "n k"]
+        self, points: NewPoints, dual: Float[np.ndarray, "n k"]
     ) -> Float[np.ndarray, "m k"]:
         """The sum of the kernels of the training points, weighted by `dual`, at new points."""
         return _checked(np.asarray(self.kernel.matvec(points, self.x, dual)))
 
-    def prior(self, points: Points) -> Float[np.ndarray, "m m"]:
+    def prior(self, points: NewPoints) -> Float[np.ndarray, "m m"]:
         """The kernel matrix of new points."""
         return _checked(TiledGram(self.kernel, points).dense())
 
-    def points(self, x: object, name: str = "x_test") -> Points:
+    def points(self, x: object, name: str = "x_test") -> NewPoints:
         """New points, checked against the training points."""
         if is_transformed(x):
             raise TypeError(f"{name} is being traced; the solvers work on concrete arrays.")

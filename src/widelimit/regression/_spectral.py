@@ -41,13 +41,9 @@ class Spectral:
         return factor if factor.jitter == 0 else None
 
     def flow(self, t: float) -> Spectrum | None:
-        """Phi of gradient flow for each eigenvalue; None stands for the inverse by a factorisation.
+        """Phi of gradient flow at each eigenvalue; None stands for the inverse by a factorisation.
 
-        Args:
-            t: Time, at least 0; infinity gives the solution of smallest norm.
-
-        Returns:
-            The weights; directions that rounding hides have weight 0 where t is large.
+        For ever this gives the solution of smallest norm: what rounding hides has weight 0.
         """
         if t == math.inf and self.factor is not None:
             return None
@@ -62,15 +58,7 @@ class Spectral:
         return np.where(known | (t * noise < 1), flow(values, t), 0)
 
     def dual(self, phi: Spectrum | None, error: Targets) -> Targets:
-        r"""$\phi(K)\,e$, shape (n, k).
-
-        Args:
-            phi: Weights, as `flow` gives them.
-            error: $e$.
-
-        Returns:
-            The coefficients of the kernels.
-        """
+        r"""$\phi(K)\,e$: the coefficients of the kernels."""
         if phi is None:
             assert self.factor is not None
             return self.factor.solve(error)

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from widelimit.finite import FiniteNetwork, empirical_ntk
+from widelimit.finite import FiniteNetwork
+
+from ._optimiser import tangent_kernel
 
 
 class Program(NamedTuple):
@@ -143,37 +145,23 @@ def advance(
     return jax.lax.while_loop(more, body, state)
 
 
-class Row(NamedTuple):
-    """What is recorded: see `Training`."""
-
-    loss: Any
-    outputs: Any
-    distance: Any
-    path: Any
-    kernel: Any
-
-
 @functools.partial(jax.jit, static_argnums=(0, 6))
 def measure(
     program: Program, x: Any, y: Any, probe: Any, state: State, origin: Any, kernel: bool
-) -> Row:
-    """The record of the present state; `kernel`: with the tangent kernel on the training points."""
+) -> dict[str, Any]:
+    """The record of the present state, by the names of `Training`; `kernel`: with `kernels`."""
 
-    def one(params: Any, start: Any) -> Any:
-        loss = program.loss(program.outputs(params, x), y)
-        outputs = None if probe is None else program.outputs(params, probe)
-        distance = length(jax.tree.map(jnp.subtract, params, start))
-        theta = _kernel(program.model, params, x) if kernel else None
-        return loss, outputs, distance, theta
+    def one(params: Any, start: Any) -> dict[str, Any]:
+        row = {
+            "loss": program.loss(program.outputs(params, x), y),
+            "distance": length(jax.tree.map(jnp.subtract, params, start)),
+        }
+        if probe is not None:
+            row["outputs"] = program.outputs(params, probe)
+        return row | {"kernels": tangent_kernel(program.model, params, x)} if kernel else row
 
-    loss, outputs, distance, theta = program.map(one, 0, 0)(state.params, origin)
-    return Row(loss, outputs, distance, state.path, theta)
-
-
-def _kernel(model: Any, params: Any, x: Any) -> Any:
-    if isinstance(model, FiniteNetwork):
-        return model.ntk(params, x)
-    return empirical_ntk(model, params, x)
+    row = program.map(one, 0, 0)(state.params, origin)
+    return row | {"path": state.path} if program.path else row
 
 
 @functools.partial(jax.jit, static_argnums=0)

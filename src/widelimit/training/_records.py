@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._loop import Program, Row, State, full_loss, keep, measure, start
+from ._loop import Program, State, full_loss, keep, measure, start
 from ._options import Options
 
 
@@ -93,26 +93,17 @@ class Log:
         run = self.run
         args = (run.program, run.x, run.y, run.probe)
         row = jax.tree.map(np.asarray, measure(*args, state, self.origin, run.options.drift))
-        if run.options.drift and self.kernel is None:
-            begin = start(run.program, self.origin, run.dtype)
-            self.kernel = np.asarray(measure(*args, begin, self.origin, True).kernel)
-        entries = self._entries(row) | {"steps": np.asarray(state.step)}
-        for name, value in entries.items():
+        if "outputs" in row and run.flat:
+            row["outputs"] = row["outputs"][..., 0]
+        if run.options.drift:
+            if self.kernel is None:
+                begin = start(run.program, self.origin, run.dtype)
+                self.kernel = np.asarray(measure(*args, begin, self.origin, True)["kernels"])
+            axes = tuple(range(int(run.program.lanes), row["kernels"].ndim))
+            row["drift"] = np.sqrt(((row["kernels"] - self.kernel) ** 2).sum(axes))
+        for name, value in (row | {"steps": np.asarray(state.step)}).items():
             old = self.rows.get(name)
             self.rows[name] = value[None] if old is None else np.concatenate([old, value[None]])
-
-    def _entries(self, row: Row) -> dict[str, Any]:
-        entries = {"loss": row.loss, "distance": row.distance}
-        if self.run.program.path:
-            entries["path"] = row.path
-        if row.outputs is not None:
-            entries["outputs"] = row.outputs[..., 0] if self.run.flat else row.outputs
-        if row.kernel is not None:
-            lanes = 1 if self.run.program.lanes else 0
-            axes = tuple(range(lanes, row.kernel.ndim))
-            entries["drift"] = np.sqrt(((row.kernel - self.kernel) ** 2).sum(axes))
-            entries["kernels"] = row.kernel
-        return entries
 
     def close(self, state: State, params: Any) -> list[Training]:
         """The finished runs, one for each lane, in the caller's kind of array."""
@@ -145,21 +136,18 @@ class Log:
             self.run.options.goal >= 0 and rows["loss"][-1] <= self.run.options.goal
         ):
             outcome = "tolerance"
-        kept = self.run.options.keep_best
+        loss, step, params = best if self.run.options.keep_best else (None, None, None)
         return Training(
-            state.params,
-            best[2] if kept else None,
-            float(best[0]) if kept else None,
-            int(best[1]) if kept else None,
-            steps,
-            rows.get("loss", np.zeros(0)),
-            rows.get("outputs"),
-            rows.get("distance", np.zeros(0)),
-            rows.get("path"),
-            rows.get("drift"),
-            rows.get("kernels"),
-            outcome,
-            last,
+            params=state.params,
+            best_params=params,
+            best_loss=None if loss is None else float(loss),
+            best_step=None if step is None else int(step),
+            steps=steps,
+            loss=rows.get("loss", np.zeros(0)),
+            distance=rows.get("distance", np.zeros(0)),
+            **{name: rows.get(name) for name in ("outputs", "path", "drift", "kernels")},
+            outcome=outcome,
+            last_step=last,
         )
 
 
