@@ -30,7 +30,7 @@ def renamed_argument(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]
     Example:
         >>> import warnings
         >>> half = renamed_argument(lr="learning_rate")(lambda learning_rate: learning_rate / 2)
-        >>> with warnings.catch_warnings(record=True) as seen:
+        >>> with warnings.catch_warnings(record=True, action="always") as seen:
         ...     half(lr=3.0), seen[0].category.__name__
         (1.5, 'DeprecationWarning')
     """
@@ -63,7 +63,7 @@ def renamed_function(old: str, function: Callable[P, R]) -> Callable[P, R]:
 
     Example:
         >>> import warnings
-        >>> with warnings.catch_warnings(record=True) as seen:
+        >>> with warnings.catch_warnings(record=True, action="always") as seen:
         ...     renamed_function("biggest", max)(3, 4), str(seen[0].message)[:25]
         (4, 'biggest is now called max')
     """

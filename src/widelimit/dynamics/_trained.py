@@ -24,8 +24,7 @@ class Trained:
     r"""A network of infinite width in training: ask it for any point at any time.
 
     Made by `train`. Under the squared loss $\frac12\sum(f(x_i)-y_i)^2$ everything is in closed form
-    through one eigendecomposition of $\Theta(X,X)$; time is
-    $t=\mathrm{steps}\cdot\eta$.
+    through one eigendecomposition of $\Theta(X,X)$; k steps of size $\eta$ take the time $t=k\eta$.
 
     Attributes:
         problem: The checked data and kernel.

@@ -1,5 +1,6 @@
 """Training of finite networks."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -82,9 +83,15 @@ def optimise(
     """
     chosen, key = as_options(options), as_key(key)
     params = initial(model, params, key, x, y, chosen.dtype)
+    return _alone(model, params, x, y, key, chosen, checkpoint)
+
+
+def _alone(
+    model: Any, params: Any, x: Any, y: Any, key: Any, options: Options, file: str | Path | None
+) -> Training:
     with precision(params):
-        run = prepare(model, params, x, y, chosen, lanes=0)
-        return _train(run, params, key, None if checkpoint is None else Path(checkpoint))[0]
+        run = prepare(model, params, x, y, options, lanes=0)
+        return _train(run, params, key, None if file is None else Path(file))[0]
 
 
 def optimise_many(
@@ -134,10 +141,11 @@ def optimise_many(
         side_by_side = count * len(keys) * 16 <= limit
     if side_by_side and len(keys) > 1:
         return _lanes(model, x, y, keys, chosen)
-    quiet = {**options, "progress": None}
+    quiet = dataclasses.replace(chosen, progress=None)
     runs = []
     for i, key in enumerate(keys):
-        runs.append(optimise(model, x, y, key=key, **quiet))
+        params = initial(model, None, key, x, y, chosen.dtype)
+        runs.append(_alone(model, params, x, y, key, quiet, None))
         if chosen.progress is not None:
             chosen.progress(i + 1, len(keys))
     return runs

@@ -157,5 +157,5 @@ def _warn_diverged(step: int, rows: dict[str, Any]) -> None:
     warnings.warn(
         f"Training diverged: the loss at step {step} is not finite{first}. The records end before "
         "it. Choose a smaller learning rate; widelimit.optimise without one takes a stable rate.",
-        stacklevel=6,
+        stacklevel=7,
     )

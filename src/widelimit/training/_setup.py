@@ -102,7 +102,7 @@ def _named(model: Any, params: Any, x: Any, batch: int, options: Options) -> Any
         if rate is None:
             rate = 1e-2 if bound is None else bound / 2
         elif bound is not None:
-            warn_if_unstable(float(rate), bound, stacklevel=5)
+            warn_if_unstable(float(rate), bound, stacklevel=6)
     if rate is None:
         rate = 1e-2 if name == "sgd" else _DEFAULT_RATES.get(name, 1e-3)
     return named_optimiser(name, float(rate))
