@@ -46,7 +46,7 @@ for step, loss, drift in zip(run.steps, run.loss, run.drift, strict=True):
 # Around its initial weights a wide network is nearly a linear model in its parameters.
 
 # %%
-linear = wl.linearize(network.apply, params)
+linear = wl.linearise(network.apply, params)
 close = abs(np.asarray(linear(run.params, x)) - network.apply(run.params, x)).max()
 print(f"linearised model at the trained weights: off by {close:.3f}")
 assert run.loss[-1] < 1e-2 * run.loss[0]

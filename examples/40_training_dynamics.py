@@ -16,7 +16,7 @@ model = wl.train(wl.resnet(depth=5, alpha=0.1), circle(angles), target)
 print(
     f"lambda from {model.lambda_min:.2e} to {model.lambda_max:.2f}, condition {model.condition:.0f}"
 )
-print(f"gradient descent converges for learning rates below {model.lr_critical:.3f}")
+print(f"gradient descent converges for learning rates below {model.critical_learning_rate:.3f}")
 print("time scales:", " ".join(f"{t:.3g}" for t in model.time_scales))
 
 # %% [markdown]
@@ -36,9 +36,11 @@ for t in (1.0, 100.0, 1e4, None):
 # makes the slow directions faster.
 
 # %%
-lr = 0.9 * model.lr_critical
-after = lambda **how: float(np.linalg.norm(model.descend(steps=1000, lr=lr, **how) - target))
-flow = float(np.linalg.norm(model.error(1000 * lr)))
+rate = 0.9 * model.critical_learning_rate
+after = lambda **how: float(
+    np.linalg.norm(model.descend(steps=1000, learning_rate=rate, **how) - target)
+)
+flow = float(np.linalg.norm(model.error(1000 * rate)))
 print(
     f"error after 1000 steps: {after():.4f}, flow {flow:.4f}, momentum 0.9 {after(momentum=0.9):.2e}"
 )

@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 import widelimit as wl
 from widelimit import plot as wl_plot
-from widelimit.dynamics._shrink import descent, flow, heavy_ball
+from widelimit.regression import descent, flow, heavy_ball
 
 
 def circle(angles):
@@ -57,9 +57,9 @@ def test_golden_dynamics(golden, index):
         size = np.linalg.norm(model.error(row["t"]))
         np.testing.assert_allclose(size, row["train_error_norm"], rtol=1e-11, atol=1e-14)
     for row in case["gd"]:
-        f = model.descend(grid, steps=row["steps"], lr=row["lr"])
+        f = model.descend(grid, steps=row["steps"], learning_rate=row["lr"])
         np.testing.assert_allclose(f, row["f"], atol=1e-11)
-        error = np.linalg.norm(model.descend(steps=row["steps"], lr=row["lr"]) - y)
+        error = np.linalg.norm(model.descend(steps=row["steps"], learning_rate=row["lr"]) - y)
         np.testing.assert_allclose(error, row["train_error_norm"], atol=1e-11)
     np.testing.assert_allclose(model.predict(grid), case["f_infinity"], atol=1e-11)
 
@@ -75,8 +75,8 @@ def test_golden_regression(golden):
         low, high = case["lambda_min"], case["lambda_max"]
         assert abs(model.lambda_max / high - 1) < 1e-12
         assert abs(model.lambda_min / low - 1) < 1e-12 * high / low
-        assert abs(model.lr_theorem5 / case["lr_theorem5"] - 1) < 1e-11
-        assert abs(model.lr_critical / case["lr_critical"] - 1) < 1e-12
+        assert abs(model.theorem5_learning_rate / case["lr_theorem5"] - 1) < 1e-11
+        assert abs(model.critical_learning_rate / case["lr_critical"] - 1) < 1e-12
         assert abs(model.condition / case["cond"] - 1) < 1e-3
         tolerance = max(1e-10, 100 * 2.2e-16 * high / low)
         f = model.predict(grid)
@@ -174,14 +174,14 @@ def test_descent_is_the_explicit_iteration(momentum, data, net):
     x, y, x_test = data
     f0 = lambda x: np.stack([np.sin(x[:, 0]), x[:, 1] * x[:, 2]], 1)
     model = wl.train(net, x, y, f0=f0)
-    lr = 0.9 * model.lr_critical
+    lr = 0.9 * model.critical_learning_rate
     k, k_test = wl.ntk(net, x), wl.ntk(net, x_test, x)
     f, f_test, v, v_test = f0(x), f0(x_test), 0.0, 0.0
     for _ in range(40):
         error = f - y
         v, v_test = momentum * v + k @ error, momentum * v_test + k_test @ error
         f, f_test = f - lr * v, f_test - lr * v_test
-    options = {"steps": 40, "lr": lr, "momentum": momentum}
+    options = {"steps": 40, "learning_rate": lr, "momentum": momentum}
     np.testing.assert_allclose(model.descend(**options), f, atol=1e-12)
     np.testing.assert_allclose(model.descend(x_test, **options), f_test, atol=1e-12)
 
@@ -189,18 +189,20 @@ def test_descent_is_the_explicit_iteration(momentum, data, net):
 def test_the_critical_rate_separates_convergence_from_divergence(data, net):
     x, y, _ = data
     model = wl.train(net, x, y)
-    size = lambda steps, lr: np.linalg.norm(model.descend(steps=steps, lr=lr) - y)
+    size = lambda steps, lr: np.linalg.norm(model.descend(steps=steps, learning_rate=lr) - y)
     assert (
-        size(4000, 0.99 * model.lr_critical) < size(100, 0.99 * model.lr_critical) < size(1, 1e-9)
+        size(4000, 0.99 * model.critical_learning_rate)
+        < size(100, 0.99 * model.critical_learning_rate)
+        < size(1, 1e-9)
     )
     with pytest.warns(UserWarning, match="diverges"):
-        assert size(4000, 1.01 * model.lr_critical) > 1e3 * np.linalg.norm(y)
+        assert size(4000, 1.01 * model.critical_learning_rate) > 1e3 * np.linalg.norm(y)
     with (
         pytest.warns(UserWarning, match="diverges"),
         pytest.raises(ValueError, match="overflowed"),
     ):
-        size(100_000, 3 * model.lr_critical)
-    assert model.lr_theorem5 < model.lr_critical
+        size(100_000, 3 * model.critical_learning_rate)
+    assert model.theorem5_learning_rate < model.critical_learning_rate
     np.testing.assert_allclose(1 / model.time_scales, np.linalg.eigvalsh(model.matrix)[::-1])
 
 
@@ -240,7 +242,9 @@ def test_other_losses_follow_their_equation(name, data, net):
     for _ in range(25):
         v = 0.5 * v + k[:7] @ slope(f, y)
         f = f - 0.02 * v
-    np.testing.assert_allclose(model.descend(steps=25, lr=0.02, momentum=0.5), f, atol=1e-12)
+    np.testing.assert_allclose(
+        model.descend(steps=25, learning_rate=0.02, momentum=0.5), f, atol=1e-12
+    )
     with pytest.raises(ValueError, match="finite t"):
         model.predict(x_test)
 
@@ -351,11 +355,11 @@ def test_repeated_points_with_one_target_are_fitted():
 def test_a_kernel_that_vanishes_learns_nothing():
     model = wl.train(wl.mlp(2), np.zeros((2, 3)), [1.0, 1.0])
     assert model.lambda_max == 0
-    assert model.lr_critical == np.inf
+    assert model.critical_learning_rate == np.inf
     assert not model.predict(np.ones((1, 3)), 5.0).any()
     with pytest.warns(UserWarning, match="rank 0 of 2"):
         assert not model.predict(np.ones((1, 3))).any()
-    assert not model.descend(steps=3, lr=0.1).any()
+    assert not model.descend(steps=3, learning_rate=0.1).any()
 
 
 @pytest.mark.parametrize("n", [1, 4])
@@ -409,11 +413,31 @@ def test_bad_questions_are_refused():
             model.predict(t=bad)
     with pytest.raises(ValueError, match="features"):
         model.predict([[1.0]])
-    with pytest.raises(ValueError, match="lr"):
-        model.descend(steps=1, lr=-1.0)
+    with pytest.raises(ValueError, match="learning_rate"):
+        model.descend(steps=1, learning_rate=-1.0)
     with pytest.raises(ValueError, match="momentum"):
-        model.descend(steps=1, lr=1.0, momentum=1.0)
+        model.descend(steps=1, learning_rate=1.0, momentum=1.0)
     with pytest.raises(TypeError, match="steps"):
-        model.descend(steps=1.5, lr=1.0)
+        model.descend(steps=1.5, learning_rate=1.0)
     with pytest.raises(TypeError, match="a network was expected"):
         wl.train(None, [[1.0]], [1.0])
+
+
+# old names
+
+
+def test_old_names_still_work_and_say_the_new_ones(data, net):
+    x, y, x_test = data
+    model = wl.train(net, x, y)
+    with pytest.warns(DeprecationWarning, match="critical_learning_rate"):
+        assert model.lr_critical == model.critical_learning_rate
+    with pytest.warns(DeprecationWarning, match="theorem5_learning_rate"):
+        assert model.lr_theorem5 == model.theorem5_learning_rate
+    new = model.descend(x_test, steps=3, learning_rate=0.01)
+    with pytest.warns(DeprecationWarning, match="learning_rate"):
+        np.testing.assert_array_equal(model.descend(x_test, steps=3, lr=0.01), new)
+    with pytest.raises(TypeError, match="old name"):
+        model.descend(x_test, steps=3, lr=0.01, learning_rate=0.01)
+    with pytest.warns(DeprecationWarning, match="linearise"):
+        model = wl.linearize(lambda p, x: p * x, jnp.ones(()))
+    assert model(jnp.full((), 2.0), 3.0) == 6.0

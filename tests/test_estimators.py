@@ -23,9 +23,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import widelimit as wl
 from widelimit.estimators import NetworkKernel, NTKClassifier, NTKRegressor
-from widelimit.estimators._gram import NetworkGram
+from widelimit.infinite import prepare
 
-RAW = {"standardize": False, "ridge": 0.1}
+RAW = {"standardise": False, "ridge": 0.1}
 
 
 def table(seed, n=30, d=3, outputs=None):
@@ -65,7 +65,7 @@ NETWORKS = {
 def test_filled_tiles_are_the_kernel(net, kernel, seed):
     rng = np.random.default_rng(seed)
     x, x2 = rng.standard_normal((150, 3)), rng.standard_normal((9, 3))
-    gram, direct = NetworkGram(net, kernel), getattr(wl, kernel)
+    gram, direct = prepare(net, kernel), getattr(wl, kernel)
     np.testing.assert_allclose(gram(x), direct(net, x), rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(gram(x2, x), direct(net, x2, x), rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(gram.diagonal(x), np.diagonal(direct(net, x)), rtol=1e-13)
@@ -105,7 +105,7 @@ def test_a_draw_from_the_prior_is_recognised(seed):
     net = NTKRegressor().fit(x[:9], x[:9, 0]).network_
     matrix = 4.0 * (wl.nngp(net, x) + 0.01 * np.eye(400))
     y = np.linalg.cholesky(matrix) @ rng.standard_normal(400)
-    model = NTKRegressor(ridge="evidence", kernel="nngp", standardize=False).fit(x[:300], y[:300])
+    model = NTKRegressor(ridge="evidence", kernel="nngp", standardise=False).fit(x[:300], y[:300])
     assert 2 < model.amplitude_ < 8  # 4 was put in
     assert 0.03 < model.noise_variance_ < 0.055  # 0.04
     mean, std = model.predict(x[300:], return_std=True)
@@ -141,7 +141,7 @@ def test_loo_takes_the_best_of_its_ridges(seed):
 def test_evidence_is_maximal(seed):
     x, y = table(seed, n=40)
     y = y + 0.3 * np.random.default_rng(seed).standard_normal(40)
-    model = NTKRegressor(ridge="evidence", standardize=False).fit(x, y)
+    model = NTKRegressor(ridge="evidence", standardise=False).fit(x, y)
     z = (y - y.mean()) / y.std()
 
     def likelihood(ridge):
@@ -186,7 +186,7 @@ def test_repeated_rows_share_their_noise(seed):
 def test_time_is_gradient_flow(seed):
     x, y = table(seed)
     x_test = x[:4] + 0.3
-    model = NTKRegressor(ridge=0.0, standardize=False, time=0.7).fit(x, y)
+    model = NTKRegressor(ridge=0.0, standardise=False, time=0.7).fit(x, y)
     z = (y - y.mean()) / y.std()
     flow = wl.train(model.network_, x, z).predict(x_test, t=0.7)
     np.testing.assert_allclose(model.predict(x_test), y.mean() + y.std() * flow, rtol=1e-9)
@@ -194,7 +194,7 @@ def test_time_is_gradient_flow(seed):
 
 def test_time_with_a_ridge_is_flow_with_weight_decay(seed):
     x, y = table(seed, n=8)
-    model = NTKRegressor(ridge=0.3, standardize=False, time=0.5).fit(x, y)
+    model = NTKRegressor(ridge=0.3, standardise=False, time=0.5).fit(x, y)
     matrix, z = wl.ntk(model.network_, x), (y - y.mean()) / y.std()
     # d alpha/dt = z - (K + r) alpha, as one linear system
     system = np.zeros((9, 9))
@@ -244,7 +244,7 @@ def test_many_points_are_predicted_in_strips(seed, monkeypatch):
     x, y = table(seed, outputs=2)
     model = NTKRegressor(ridge=0.1).fit(x, y)
     whole = model.predict(x, return_std=True)
-    monkeypatch.setattr("widelimit.estimators._fit._ENTRIES", 7 * 30)
+    monkeypatch.setattr("widelimit.regression._kernel._ENTRIES", 7 * 30)
     for one, other in zip(model.predict(x, return_std=True), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
     np.testing.assert_allclose(model.predict(x), whole[0], rtol=1e-12)
@@ -252,7 +252,7 @@ def test_many_points_are_predicted_in_strips(seed, monkeypatch):
 
 def test_sphere_forgets_lengths(seed):
     x, y = table(seed)
-    model = NTKRegressor(normalize=True, standardize=False).fit(x, y)
+    model = NTKRegressor(normalise=True, standardise=False).fit(x, y)
     np.testing.assert_allclose(model.predict(3 * x), model.predict(x), rtol=1e-9)
 
 
@@ -289,6 +289,15 @@ def test_a_network_or_its_text_can_be_given(seed):
     np.testing.assert_allclose(text.predict(x), given.predict(x), rtol=1e-12)
     built = NTKRegressor(architecture="resnet", depth=2, alpha=0.5, b_std=0.0, w_std=1.0, ridge=0.1)
     np.testing.assert_allclose(built.fit(x, y).predict(x), given.predict(x), rtol=1e-12)
+
+
+def test_old_spellings_are_understood_and_said(seed):
+    with pytest.warns(DeprecationWarning, match="standardise"):
+        model = NTKRegressor(standardize=False)
+    assert model.get_params()["standardise"] is False
+    with pytest.warns(DeprecationWarning, match="normalise"):
+        assert NTKClassifier(normalize=True, class_weight="balanced").normalise
+    assert NTKRegressor(wl.mlp(1)).normalise is False
 
 
 # Classification
@@ -373,7 +382,7 @@ def test_kernel_in_kernel_ridge_and_svc(seed):
     x, y = table(seed)
     kernel = NetworkKernel(b_std=0.5)
     ridge = KernelRidge(kernel=kernel, alpha=0.1).fit(x, y).predict(x)
-    known = wl.ridge(kernel._gram().network, x, y, 0.1).predict(x)
+    known = wl.ridge(NTKRegressor(b_std=0.5).fit(x, y).network_, x, y, 0.1).predict(x)
     np.testing.assert_allclose(ridge, known, rtol=1e-9)
     xw, yw = load_wine(return_X_y=True)
     svc = make_pipeline(StandardScaler(), SVC(kernel=NetworkKernel()))
@@ -487,7 +496,7 @@ def test_a_singular_matrix_is_said():
     """Without a bias a ReLU network cannot tell points on one ray apart."""
     x = np.arange(1.0, 6)[:, None]
     with pytest.warns(UserWarning, match="singular to rounding"):
-        model = NTKRegressor(ridge=0.0, b_std=0.0, standardize=False).fit(x, [1.0, 5, 2, 7, 3])
+        model = NTKRegressor(ridge=0.0, b_std=0.0, standardise=False).fit(x, [1.0, 5, 2, 7, 3])
     assert np.isfinite(model.predict(x)).all()
 
 
@@ -498,13 +507,13 @@ NASTY = st.sampled_from([0.0, 1.0, -1.0, 1 + 1e-15, 1e-160, 1e8, -1e90])
 @given(
     rows=st.lists(st.tuples(NASTY, NASTY, NASTY), min_size=2, max_size=7),
     ridge=st.sampled_from(["loo", "evidence", 0.0, 1e-3]),
-    standardize=st.booleans(),
+    standardise=st.booleans(),
     weight=st.sampled_from([1e-8, 1.0, 1e8]),
 )
-def test_nothing_is_nan(rows, ridge, standardize, weight):
+def test_nothing_is_nan(rows, ridge, standardise, weight):
     x, y = np.array(rows)[:, :2], np.array(rows)[:, 2]
     weights = np.where(np.arange(len(y)) % 2, weight, 1.0)
-    model = NTKRegressor(ridge=ridge, standardize=standardize)
+    model = NTKRegressor(ridge=ridge, standardise=standardise)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:

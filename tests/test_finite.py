@@ -303,6 +303,6 @@ def test_numpy_points_under_differentiation():
     norm = sum(float((g**2).sum()) for g in jax.tree.leaves(gradient))
     rise = float(network.apply(step, x).sum() - network.apply(params, x).sum())
     assert rise == pytest.approx(1e-3 * norm, rel=0.05)
-    value = wl.linearize(network.apply, params)(step, x)
+    value = wl.linearise(network.apply, params)(step, x)
     assert isinstance(value, np.ndarray)
     np.testing.assert_allclose(value, network.apply(step, x), atol=1e-3)

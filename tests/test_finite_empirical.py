@@ -129,7 +129,7 @@ def test_the_linear_model_keeps_its_kernel_and_trains_by_the_closed_form():
     network = wl.finite(wl.resnet(depth=2, alpha=0.8), 24)
     params, other, x = network.init(0, 2), network.init(1, 2), points(4, 2)
     y = np.array([1.0, -1.0, 0.5, 0.0], np.float32)
-    linear = wl.linearize(network.apply, params)
+    linear = wl.linearise(network.apply, params)
     theta = network.ntk(params, x)
     at_other = wl.empirical_ntk(linear, other, x)
     np.testing.assert_allclose(at_other, theta, rtol=1e-4, atol=1e-4 * theta.max())
@@ -169,8 +169,8 @@ def test_the_linear_model_keeps_its_kernel_and_trains_by_the_closed_form():
         ),
         (lambda: wl.empirical_ntk(lambda p, x: x @ p, jnp.ones(2), []), "non-empty"),
         (lambda: wl.taylor(lambda p, x: x, 1.0, order=3), "order must be 1 or 2"),
-        (lambda: wl.linearize(3, 1.0), "must be a function"),
-        (lambda: wl.linearize(lambda p, x: x, jnp.ones(2))({"a": jnp.ones(2)}, 1.0), "structure"),
+        (lambda: wl.linearise(3, 1.0), "must be a function"),
+        (lambda: wl.linearise(lambda p, x: x, jnp.ones(2))({"a": jnp.ones(2)}, 1.0), "structure"),
     ],
 )
 def test_bad_input_is_refused(call, message):

@@ -11,6 +11,7 @@ import scipy.linalg
 from scipy.stats import multivariate_normal
 
 import widelimit as wl
+from widelimit.estimators import NTKRegressor
 
 
 def circle(angles):
@@ -157,6 +158,18 @@ def test_a_path_of_ridges_is_as_many_single_fits(data, net):
     np.testing.assert_allclose(model.errors, best.errors, atol=1e-10)
 
 
+@pytest.mark.parametrize("choice", ["loo", "evidence"])
+def test_ridges_chosen_by_name_are_those_of_the_estimator(choice, data, net):
+    x, y, x_test = data
+    y = (y - y.mean(0)) / y.std(0)
+    model = wl.ridge(net, x, y, choice)
+    estimator = NTKRegressor(net, ridge=choice, standardise=False).fit(x, y)
+    assert model.ridge == pytest.approx(estimator.ridge_, rel=1e-6)
+    np.testing.assert_allclose(model.predict(x_test), estimator.predict(x_test), atol=1e-6)
+    with pytest.raises(ValueError, match="'loo' or 'evidence'"):
+        wl.ridge(net, x, y, "gcv")
+
+
 def test_ridge_by_cg_is_ridge_by_cholesky():
     rng = np.random.default_rng(0)
     x, y, x_test = rng.standard_normal((200, 3)), rng.standard_normal(200), np.ones((2, 3))
@@ -230,7 +243,7 @@ def test_the_gradient_by_tiles_does_not_depend_on_them(monkeypatch):
     x, y = sample(12)
     net = wl.Dense(w_std=1.5, b_std=0.3) >> wl.Phi("erf") >> wl.Dense()
     whole = wl.fit_evidence(net, x, y, max_steps=3)
-    monkeypatch.setattr("widelimit.dynamics._evidence._TILE", 5)
+    monkeypatch.setattr("widelimit.regression._family._TILE", 5)
     tiled = wl.fit_evidence(net, x, y, max_steps=3)
     np.testing.assert_allclose(tiled.parameters, whole.parameters, rtol=1e-5)
     assert len(whole.parameters) == 3

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import widelimit as wl
 from widelimit.estimators import NTKClassifier, NTKRegressor, load, save
+from widelimit.estimators._state import from_state, to_state
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((25, 3))
@@ -32,9 +33,9 @@ REGRESSORS = {
     "defaults": NTKRegressor(),
     "cg": NTKRegressor(ridge=0.1, solver="cg"),
     "time": NTKRegressor(ridge=0.1, time=0.5),
-    "network": NTKRegressor(wl.resnet(2, alpha=0.25), ridge="evidence", normalize=True),
+    "network": NTKRegressor(wl.resnet(2, alpha=0.25), ridge="evidence", normalise=True),
     "options": NTKRegressor(
-        activation=wl.activations.get("leaky_relu(0.1)"), ridge=np.float64(0.1), standardize=False
+        activation=wl.activations.get("leaky_relu(0.1)"), ridge=np.float64(0.1), standardise=False
     ),
 }
 
@@ -74,6 +75,17 @@ def test_classifiers_come_back(labels, tmp_path):
     assert again.classes_.dtype == model.classes_.dtype
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_files_with_the_old_spelling_come_back(tmp_path):
+    """Version 0.1 wrote `standardize` and `normalize`."""
+    model = NTKRegressor(ridge=0.1, normalise=True).fit(X, Y)
+    header, arrays = to_state(model)
+    for new, old in (("standardise", "standardize"), ("normalise", "normalize")):
+        header["params"][old] = header["params"].pop(new)
+    again = from_state(NTKRegressor, header, arrays)
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
 def test_the_file_says_what_it_is(content, tmp_path):

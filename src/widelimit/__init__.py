@@ -23,6 +23,7 @@ from .describe import to_text as to_text
 from .finite import FiniteNetwork as FiniteNetwork
 from .finite import empirical_ntk as empirical_ntk
 from .finite import finite as finite
+from .finite import linearise as linearise
 from .finite import linearize as linearize
 from .finite import monte_carlo_kernels as monte_carlo_kernels
 from .finite import taylor as taylor
@@ -55,44 +56,47 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
     from . import extend as extend
     from . import linalg as linalg
     from . import plot as plot
+    from . import regression as regression
     from . import report as report
     from . import testing as testing
+    from . import training as training
     from .analysis import bounds as bounds
     from .analysis import learning_curve as learning_curve
     from .analysis import signal as signal
     from .analysis import smoothness as smoothness
     from .analysis import spectrum as spectrum
-    from .dynamics import EvidenceFit as EvidenceFit
-    from .dynamics import Predictive as Predictive
-    from .dynamics import Ridge as Ridge
     from .dynamics import Trained as Trained
-    from .dynamics import Training as Training
     from .dynamics import ensemble as ensemble
-    from .dynamics import fit_evidence as fit_evidence
-    from .dynamics import gaussian_kernel as gaussian_kernel
-    from .dynamics import kernel_ellipse as kernel_ellipse
-    from .dynamics import log_marginal_likelihood as log_marginal_likelihood
-    from .dynamics import optimise as optimise
-    from .dynamics import optimise_many as optimise_many
-    from .dynamics import posterior as posterior
-    from .dynamics import progress_bar as progress_bar
-    from .dynamics import ridge as ridge
-    from .dynamics import stability as stability
     from .dynamics import train as train
+    from .regression import EvidenceFit as EvidenceFit
+    from .regression import Predictive as Predictive
+    from .regression import Ridge as Ridge
+    from .regression import fit_evidence as fit_evidence
+    from .regression import gaussian_kernel as gaussian_kernel
+    from .regression import log_marginal_likelihood as log_marginal_likelihood
+    from .regression import posterior as posterior
+    from .regression import ridge as ridge
+    from .training import Training as Training
+    from .training import kernel_ellipse as kernel_ellipse
+    from .training import optimise as optimise
+    from .training import optimise_many as optimise_many
+    from .training import progress_bar as progress_bar
+    from .training import stability as stability
 else:
     _LATER = {
         "analysis": "bounds learning_curve signal smoothness spectrum",
-        "dynamics": (
-            "EvidenceFit Predictive Ridge Trained Training ensemble fit_evidence gaussian_kernel "
-            "kernel_ellipse log_marginal_likelihood optimise optimise_many posterior progress_bar "
-            "ridge stability train"
-        ),
+        "dynamics": "Trained ensemble train",
         "estimators": "",
         "experiments": "",
         "extend": "",
         "linalg": "",
         "plot": "",
+        "regression": (
+            "EvidenceFit Predictive Ridge fit_evidence gaussian_kernel log_marginal_likelihood "
+            "posterior ridge"
+        ),
         "report": "",
         "testing": "",
+        "training": "Training kernel_ellipse optimise optimise_many progress_bar stability",
     }
     __getattr__, __dir__ = _lazy(__name__, _LATER, extras={"estimators": "sklearn"})

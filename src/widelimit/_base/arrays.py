@@ -60,11 +60,15 @@ def is_traced(tree: Any) -> bool:
 
 
 def is_transformed(tree: Any) -> bool:
-    """Whether some value in the tree is being traced or differentiated."""
+    """Whether some value in the tree is being traced or differentiated.
+
+    It asks for the device of each array, so that nothing is computed or copied.
+    """
     try:
-        for leaf in _samples(tree):
-            np.asarray(leaf)
-    except jax.errors.TracerArrayConversionError:
+        for leaf in jax.tree.leaves(tree):
+            if is_jax(leaf):
+                leaf.devices()
+    except jax.errors.ConcretizationTypeError:
         return True
     return False
 
@@ -153,6 +157,15 @@ def common_dtype(*arrays: Any) -> Any:
     if any(map(is_jax, arrays)):
         return jnp.result_type(*[d if jnp.issubdtype(d, jnp.floating) else float for d in dtypes])
     return np.dtype(np.float32) if all(d == np.float32 for d in dtypes) else np.dtype(np.float64)
+
+
+def float_dtype(params: Any) -> Any:
+    """The floating dtype of a parameter tree."""
+    leaves = [leaf for leaf in jax.tree.leaves(params) if hasattr(leaf, "dtype")]
+    dtypes = [leaf.dtype for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    if not dtypes:
+        return np.dtype(np.float32)
+    return jnp.result_type(*dtypes) if all(map(is_jax, leaves)) else np.result_type(*dtypes)
 
 
 def as_array(x: Any, name: str, *, rank: int, layout: str) -> Any:

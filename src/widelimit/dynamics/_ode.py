@@ -31,19 +31,7 @@ def _diffrax() -> Any:
 def flow_by_solver(
     loss: Loss, gram: np.ndarray, f0: np.ndarray, y: np.ndarray, times: np.ndarray, tolerance: float
 ) -> np.ndarray:
-    """The dual vector at each time.
-
-    Args:
-        loss: A function of (f, y), summed over points.
-        gram: Shape (n, n).
-        f0: Initial outputs, shape (n, k).
-        y: Targets, shape (n, k).
-        times: Increasing, at least 0, finite.
-        tolerance: Relative and absolute, of each step.
-
-    Returns:
-        Shape (times, n, k).
-    """
+    """The dual vector at each of some increasing, finite times, shape (times, n, k)."""
     diffrax = _diffrax()
     end = float(times[-1])
     if end == 0:
@@ -89,23 +77,25 @@ def descend_by_steps(
     f0: np.ndarray,
     y: np.ndarray,
     steps: int,
-    lr: float,
+    learning_rate: float,
     momentum: float,
 ) -> np.ndarray:
     """The dual vector after the given number of steps, shape (n, k)."""
     with jax.enable_x64(True):
-        c = _iterate(loss, *map(jnp.asarray, (gram, f0, y)), steps, lr, momentum)
+        c = _iterate(loss, *map(jnp.asarray, (gram, f0, y)), steps, learning_rate, momentum)
         return np.asarray(c)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _iterate(loss: Loss, gram: Any, f0: Any, y: Any, steps: Any, lr: Any, momentum: Any) -> Any:
+def _iterate(
+    loss: Loss, gram: Any, f0: Any, y: Any, steps: Any, learning_rate: Any, momentum: Any
+) -> Any:
     slope = jax.grad(loss)
 
     def step(_: Any, state: Any) -> Any:
         c, v = state
         v = momentum * v + slope(f0 + gram @ c, y)
-        return c - lr * v, v
+        return c - learning_rate * v, v
 
     zero = jnp.zeros_like(f0)
     return jax.lax.fori_loop(0, steps, step, (zero, zero))[0]

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from widelimit.layers import Layer
+from widelimit.regression import Problem, Spectral, as_problem
 
 from ._losses import Loss, as_loss, check_targets
 from ._ode import check_loss
-from ._problem import Problem, as_problem, contradiction
 from ._trained import Initial, Trained, as_outputs
 
 
@@ -39,7 +39,7 @@ def train(
         tolerance: Of the ODE solver that serves the other losses.
 
     Returns:
-        A model with `predict(x_test, t)` and `descend(x_test, steps=, lr=)`.
+        A model with `predict(x_test, t)` and `descend(x_test, steps=, learning_rate=)`.
 
     Example:
         >>> import numpy as np, widelimit as wl
@@ -64,11 +64,11 @@ def train(
         check_loss(function, start, problem.y)
     else:
         _warn_of_contradiction(problem)
-    return Trained(problem, loss, initial, start, problem.gram(), float(tolerance))
+    return Trained(problem, loss, initial, start, Spectral(problem.gram()), float(tolerance))
 
 
 def _warn_of_contradiction(problem: Problem) -> None:
-    pair = contradiction(problem)
+    pair = problem.data.contradiction
     if pair is not None:
         warnings.warn(
             f"Rows {pair[0]} and {pair[1]} of x are equal but their targets differ: no function "

@@ -1,7 +1,6 @@
 """A network of infinite width in training: any point, any time."""
 
 import dataclasses
-import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -9,30 +8,30 @@ from typing import Any
 
 import numpy as np
 
+from widelimit._base.renamed import renamed_argument, warn_renamed
 from widelimit._base.scalars import as_count
-from widelimit.linalg import Cholesky, Eigen, cholesky, eigh
+from widelimit.linalg import Eigen
+from widelimit.regression import Problem, Spectral, descent, heavy_ball
 
 from ._losses import Loss, as_loss
 from ._ode import descend_by_steps, flow_by_solver
-from ._problem import Problem
-from ._shrink import descent, flow, heavy_ball
 
 Initial = Callable[[np.ndarray], Any] | None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Trained:
     r"""A network of infinite width in training: ask it for any point at any time.
 
     Made by `train`. Under the squared loss $\frac12\sum(f(x_i)-y_i)^2$ everything is in closed form
-    through one eigendecomposition of $\Theta(X,X)$; time is $t=\mathrm{steps}\cdot\mathrm{lr}$.
+    through one eigendecomposition of $\Theta(X,X)$; k steps of size $\eta$ take the time $t=k\eta$.
 
     Attributes:
         problem: The checked data and kernel.
         loss: The loss's name, or a function.
         initial: $f_0$ as a function of points, or None for zero.
         start: $f_0$ at the training points, shape (n, k).
-        matrix: $\Theta(X,X)$.
+        spectral: $\Theta(X,X)$ with its eigendecomposition and its inverse, made when needed.
         tolerance: Of the ODE solver, for losses other than the squared one.
     """
 
@@ -40,13 +39,18 @@ class Trained:
     loss: str | Loss
     initial: Initial
     start: np.ndarray
-    matrix: np.ndarray
+    spectral: Spectral
     tolerance: float
 
-    @functools.cached_property
+    @property
+    def matrix(self) -> np.ndarray:
+        r"""$\Theta(X,X)$."""
+        return self.spectral.matrix
+
+    @property
     def eigen(self) -> Eigen:
         """The eigendecomposition of the kernel matrix."""
-        return eigh(self.matrix)
+        return self.spectral.eigen
 
     @property
     def lambda_min(self) -> float:
@@ -64,15 +68,27 @@ class Trained:
         return self.eigen.condition
 
     @property
-    def lr_critical(self) -> float:
+    def critical_learning_rate(self) -> float:
         r"""$2/\lambda_{\max}$: gradient descent converges below, and diverges above."""
         return 2 / self.lambda_max if self.lambda_max > 0 else math.inf
 
     @property
-    def lr_theorem5(self) -> float:
+    def theorem5_learning_rate(self) -> float:
         r"""$2/(\lambda_{\min}+\lambda_{\max})$: below, the error shrinks by $1-\eta\lambda_{\min}$ a step."""
         total = self.lambda_min + self.lambda_max
         return 2 / total if total > 0 else math.inf
+
+    @property
+    def lr_critical(self) -> float:
+        """The old name of `critical_learning_rate`."""
+        warn_renamed("lr_critical", "critical_learning_rate")
+        return self.critical_learning_rate
+
+    @property
+    def lr_theorem5(self) -> float:
+        """The old name of `theorem5_learning_rate`."""
+        warn_renamed("lr_theorem5", "theorem5_learning_rate")
+        return self.theorem5_learning_rate
 
     @property
     def time_scales(self) -> np.ndarray:
@@ -97,19 +113,21 @@ class Trained:
         times = as_times(t)
         before, cross = self._place(x_test, f0)
         if self.loss == "squared":
-            weights = [self._weights(float(s)) for s in times.ravel()]
-            out = np.stack([before + m for m in self._moves(cross, weights)])
+            phis = [self.spectral.flow(float(s)) for s in times.ravel()]
+            moves = self.spectral.moves(cross, phis, self.problem.y - self.start)
+            out = np.stack([before + m for m in moves])
         else:
             duals = self._dual_by_solver(times.ravel())
             out = before + np.einsum("ij,tjk->tik", cross, duals, optimize=True)
         return self.problem.answer(out.reshape(times.shape + out.shape[1:]))
 
+    @renamed_argument(lr="learning_rate")
     def descend(
         self,
         x_test: Any = None,
         *,
         steps: int,
-        lr: float,
+        learning_rate: float,
         momentum: float = 0.0,
         f0: Any = None,
     ) -> Any:
@@ -122,7 +140,7 @@ class Trained:
         Args:
             x_test: Points, shape (m, d); None stands for the training points.
             steps: The number of steps.
-            lr: The learning rate of the summed loss; it converges below `lr_critical`, with
+            learning_rate: Of the summed loss; it converges below `critical_learning_rate`, with
                 momentum below (1 + momentum) times that.
             momentum: In [0, 1).
             f0: Initial values at `x_test`, where `train` was given values instead of a function.
@@ -130,31 +148,28 @@ class Trained:
         Returns:
             Shape (m,) or (m, k).
         """
-        steps = as_count(steps, "steps")
-        lr, momentum = float(lr), float(momentum)
-        if not (math.isfinite(lr) and lr > 0):
-            raise ValueError(f"lr must be positive and finite, got {lr}.")
+        steps, rate, momentum = as_count(steps, "steps"), float(learning_rate), float(momentum)
+        if not (math.isfinite(rate) and rate > 0):
+            raise ValueError(f"learning_rate must be positive and finite, got {rate}.")
         if not 0 <= momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1), got {momentum}.")
         before, cross = self._place(x_test, f0)
         if self.loss == "squared":
-            limit = self.lr_critical * (1 + momentum)
-            if lr > limit:
-                _warn_of_divergence(lr, limit)
+            limit = self.critical_learning_rate * (1 + momentum)
+            if rate > limit:
+                _warn_of_divergence(rate, limit)
             values = self.eigen.values
-            plain = descent(values, steps, lr)
-            weights = heavy_ball(values, steps, lr, momentum) if momentum else plain
-            (move,) = self._moves(cross, [weights])
+            plain = descent(values, steps, rate)
+            phi = heavy_ball(values, steps, rate, momentum) if momentum else plain
+            (move,) = self.spectral.moves(cross, [phi], self.problem.y - self.start)
         else:
-            function = as_loss(self.loss)
-            problem = self.problem
-            move = cross @ descend_by_steps(
-                function, self.matrix, self.start, problem.y, steps, lr, momentum
-            )
+            fixed = (as_loss(self.loss), self.matrix, self.start, self.problem.y)
+            move = cross @ descend_by_steps(*fixed, steps, rate, momentum)
         if not np.isfinite(move).all():
             raise ValueError(
-                f"Gradient descent with lr = {lr:g} has overflowed after {steps} steps. Under the "
-                f"squared loss it converges for lr < {self.lr_critical * (1 + momentum):g}."
+                f"Gradient descent with the learning rate {rate:g} has overflowed after {steps} "
+                f"steps. Under the squared loss it converges for rates below "
+                f"{self.critical_learning_rate * (1 + momentum):g}."
             )
         return self.problem.answer(before + move)
 
@@ -184,77 +199,26 @@ class Trained:
         """
         self._only_squared("influence")
         cross = self.problem.cross(self.problem.points(x_test))
-        weights = self._weights(float(as_times(None if t is None else float(t))))
-        (out,) = self._moves(cross, [weights], np.eye(len(self.matrix)))
+        phi = self.spectral.flow(float(as_times(None if t is None else float(t))))
+        (out,) = self.spectral.moves(cross, [phi], np.eye(len(self.matrix)))
         return self.problem.convert(out)
+
+    def dual(self, t: float | None = None) -> np.ndarray:
+        r"""$c_t=\Theta^{-1}(I-e^{-\Theta t})(y-f_0(X))$, so that $f_t(x)=f_0(x)+k(x)\,c_t$.
+
+        Args:
+            t: A time, at least 0; None: trained for ever.
+
+        Returns:
+            The coefficients of the kernels, shape (n, k).
+        """
+        self._only_squared("dual")
+        phi = self.spectral.flow(float(as_times(None if t is None else float(t))))
+        return self.spectral.dual(phi, self.problem.y - self.start)
 
     def _only_squared(self, name: str) -> None:
         if self.loss != "squared":
             raise ValueError(f"{name} has a closed form for the squared loss only; use predict.")
-
-    @functools.cached_property
-    def _factor(self) -> Cholesky | None:
-        """A factorisation, if the matrix has one without help."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a jitter is not used here
-            factor = cholesky(self.matrix)
-        return factor if factor.jitter == 0 else None
-
-    def _weights(self, t: float) -> np.ndarray | None:
-        """Phi for each eigenvalue; None stands for the inverse by a factorisation."""
-        if t == math.inf and self._factor is not None:
-            return None
-        values, noise = self.eigen.values, self.eigen.noise
-        if self.eigen.rank < len(values) and (t == math.inf or t * noise > 1e-6):
-            self._warn_of_rank()
-        known = values > noise
-        if t == math.inf:
-            return np.where(known, 1 / np.where(known, values, 1), 0)
-        # A direction whose eigenvalue is rounding has phi = t, until that would multiply rounding
-        # errors up to the size of the answer; what is known then is that it is not learnt.
-        return np.where(known | (t * noise < 1), flow(values, t), 0)
-
-    def _moves(
-        self, cross: np.ndarray, weights: list[Any], error: np.ndarray | None = None
-    ) -> list[np.ndarray]:
-        """k(x) phi(Theta) (y - f0) for each phi."""
-        error = self.problem.y - self.start if error is None else error
-        out = []
-        projected = inner = None
-        for phi in weights:
-            if phi is None:
-                assert self._factor is not None
-                out.append(cross @ self._factor.solve(error))
-                continue
-            if projected is None or inner is None:
-                projected, inner = self._project(cross), self.eigen.vectors.T @ error
-            with np.errstate(over="ignore", invalid="ignore"):
-                out.append(projected @ (phi[:, None] * inner))
-        return out
-
-    def _project(self, cross: np.ndarray) -> np.ndarray:
-        r"""$k(x)Q$, with rounding removed where an eigenvalue vanishes.
-
-        $\Theta q=0$ implies $k(x)q=0$ for every x; a rounding error there would grow with t.
-        """
-        out = cross @ self.eigen.vectors
-        null = self.eigen.values <= self.eigen.noise
-        if null.any():
-            # Rounding of the product, and of the eigenvectors themselves.
-            size = np.abs(cross).sum(1, keepdims=True) + self.lambda_max
-            level = 16 * np.finfo(float).eps * size
-            out[:, null] = np.where(np.abs(out[:, null]) <= level, 0, out[:, null])
-        return out
-
-    def _warn_of_rank(self) -> None:
-        warnings.warn(
-            f"The kernel matrix has rank {self.eigen.rank} of {len(self.matrix)} to rounding "
-            f"(largest eigenvalue {self.lambda_max:.2e}, rounding {self.eigen.noise:.0e}). The part "
-            "of the targets in the other directions is not learnt. Stop at a smaller t, use a ridge "
-            "(wl.ridge), give the network biases, or remove points that it cannot tell apart.",
-            UserWarning,
-            stacklevel=4,
-        )
 
     def _dual_by_solver(self, times: np.ndarray) -> np.ndarray:
         if np.isinf(times).any():
@@ -289,12 +253,12 @@ class Trained:
         return np.zeros(shape), self.problem.cross(x)
 
 
-def _warn_of_divergence(lr: float, limit: float) -> None:
+def _warn_of_divergence(rate: float, limit: float) -> None:
     warnings.warn(
-        f"lr = {lr:g} is above {limit:g}, so gradient descent diverges; the answer is exact for "
-        "this number of steps. Take a smaller lr.",
+        f"The learning rate {rate:g} is above {limit:g}, so gradient descent diverges; the answer "
+        "is exact for this number of steps. Take a smaller one.",
         UserWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

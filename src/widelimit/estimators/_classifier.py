@@ -1,5 +1,6 @@
 """Classification with a network of infinite width."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,15 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._data import as_weights
-from ._estimator import NetworkEstimator
+from widelimit.regression import as_weights
+
+from ._estimator import NetworkEstimator, old_spelling
 from ._probability import fit_sharpness, probabilities
 from ._scaling import moments
 
 
+@old_spelling
+@dataclasses.dataclass(eq=False, repr=False)
 class NTKClassifier(ClassifierMixin, NetworkEstimator):
     r"""Classification by an infinitely wide network that regresses on ±1, one output per class.
 
@@ -31,8 +35,8 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         kernel: "ntk": all layers are trained; "nngp": the last one only.
         ridge: A number, in units of the kernel; "loo": the least leave-one-out error of 20 values,
             from one eigendecomposition; "evidence": the largest marginal likelihood.
-        standardize: Whether columns are brought to mean 0 and variance 1.
-        normalize: Whether rows are then put on a sphere.
+        standardise: Whether columns are brought to mean 0 and variance 1.
+        normalise: Whether rows are then put on a sphere.
         time: Training time under gradient flow; None for ever.
         solver: "cholesky"; "cg", which never stores the matrix; "auto": the first up to 20000
             rows. With "cg" a ridge that is chosen is chosen on 4000 of the rows.
@@ -61,40 +65,7 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         wide deep nets on small-data tasks.
     """
 
-    def __init__(
-        self,
-        network: Any = None,
-        *,
-        depth: int = 1,
-        activation: Any = "relu",
-        alpha: float = 1.0,
-        w_std: float = 2**0.5,
-        b_std: float = 2**0.5,
-        architecture: str = "mlp",
-        kernel: str = "ntk",
-        ridge: Any = "loo",
-        standardize: bool = True,
-        normalize: bool = False,
-        time: float | None = None,
-        solver: str = "auto",
-        class_weight: Any = None,
-    ):
-        super().__init__(
-            network,
-            depth=depth,
-            activation=activation,
-            alpha=alpha,
-            w_std=w_std,
-            b_std=b_std,
-            architecture=architecture,
-            kernel=kernel,
-            ridge=ridge,
-            standardize=standardize,
-            normalize=normalize,
-            time=time,
-            solver=solver,
-        )
-        self.class_weight = class_weight
+    class_weight: Any = dataclasses.field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NTKClassifier":
         """Fit the network.

@@ -1,59 +1,109 @@
 """What regression and classification share: the options, and the fit of an infinite network."""
 
-from typing import Any
+import dataclasses
+import math
+import numbers
+import warnings
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ._data import merge
-from ._fit import fit
-from ._gram import NetworkGram
-from ._network import network_of
+from widelimit._base.renamed import renamed_argument
+from widelimit.regression import Data, Problem, fit, merge
+
+from ._network import kernel_of
 from ._scaling import fit_scaling
 
+T = TypeVar("T", bound=type)
 
+
+def old_spelling(cls: T) -> T:
+    """The class, its options accepted in their old spelling too."""
+    names = {"standardize": "standardise", "normalize": "normalise"}
+    cls.__init__ = renamed_argument(**names)(cls.__init__)
+    return cls
+
+
+@old_spelling
+@dataclasses.dataclass(eq=False, repr=False)
 class NetworkEstimator(BaseEstimator):
     """Kernel regression with a network's kernel; its subclasses explain the options."""
 
-    def __init__(
-        self,
-        network: Any = None,
-        *,
-        depth: int = 1,
-        activation: Any = "relu",
-        alpha: float = 1.0,
-        w_std: float = 2**0.5,
-        b_std: float = 2**0.5,
-        architecture: str = "mlp",
-        kernel: str = "ntk",
-        ridge: Any = "loo",
-        standardize: bool = True,
-        normalize: bool = False,
-        time: float | None = None,
-        solver: str = "auto",
-    ):
-        self.network = network
-        self.depth = depth
-        self.activation = activation
-        self.alpha = alpha
-        self.w_std = w_std
-        self.b_std = b_std
-        self.architecture = architecture
-        self.kernel = kernel
-        self.ridge = ridge
-        self.standardize = standardize
-        self.normalize = normalize
-        self.time = time
-        self.solver = solver
+    network: Any = None
+    _: dataclasses.KW_ONLY
+    depth: int = 1
+    activation: Any = "relu"
+    alpha: float = 1.0
+    w_std: float = 2**0.5
+    b_std: float = 2**0.5
+    architecture: str = "mlp"
+    kernel: str = "ntk"
+    ridge: Any = "loo"
+    standardise: bool = True
+    normalise: bool = False
+    time: float | None = None
+    solver: str = "auto"
 
     def _fit_network(self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
         """Scale the columns, merge equal rows, and solve for targets of mean 0."""
-        self.network_ = network_of(self)
-        gram = NetworkGram(self.network_, self.kernel)
-        self._scaling = fit_scaling(X, weights, standardize=self.standardize, sphere=self.normalize)
+        kernel = kernel_of(self)
+        self.network_ = kernel.net
+        self._scaling = fit_scaling(X, weights, standardise=self.standardise, sphere=self.normalise)
         data = merge(self._scaling(X), targets, weights)
-        self._fit = fit(gram, data, ridge=self.ridge, time=self.time, solver=self.solver)
+        t = _check_time(self.time)
+        _check_ridge(self.ridge, data, t)
+        self._fit = fit(Problem(kernel, data), self.ridge, t=t, solver=self.solver)
 
     def _publish(self) -> None:
         self.ridge_ = self._fit.ridge
         self.dual_coef_ = self._fit.dual
+
+
+def _check_time(time: Any) -> float:
+    if time is None:
+        return math.inf
+    if not isinstance(time, numbers.Real):
+        raise TypeError(f"time must be a number, or None for ever; got {time!r}.")
+    if not (math.isfinite(time) and float(time) >= 0):
+        raise ValueError(f"time must be finite and at least 0, or None for ever; got {time}.")
+    return float(time)
+
+
+def _check_ridge(ridge: Any, data: Data, t: float) -> None:
+    if isinstance(ridge, str):
+        _check_choice(ridge, data, t)
+    elif not isinstance(ridge, numbers.Real):
+        raise TypeError(f"ridge must be a number, 'loo' or 'evidence', got {ridge!r}.")
+    elif not (math.isfinite(ridge) and float(ridge) >= 0):
+        raise ValueError(f"ridge must be finite and at least 0, got {ridge}.")
+    elif len(data.points) < 2:
+        warnings.warn(
+            "There is only one distinct row to fit (n_samples = 1, or all rows of X are equal), so "
+            "the model is a constant. Give more points.",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif ridge == 0 and data.spread.any():
+        warnings.warn(
+            "Some rows of X are equal but their targets differ; without a ridge no function fits "
+            "both, and their mean is fitted. Give ridge > 0, or ridge='loo', to treat the "
+            "difference as noise.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _check_choice(ridge: str, data: Data, t: float) -> None:
+    if ridge not in ("loo", "evidence"):
+        raise ValueError(f"ridge must be a number, 'loo' or 'evidence', got {ridge!r}.")
+    if ridge == "evidence" and t < math.inf:
+        raise ValueError(
+            "ridge='evidence' belongs to the posterior, which training for a finite time does not "
+            "reach. Set time=None, or ridge='loo'."
+        )
+    if len(data.points) < 2:
+        raise ValueError(
+            f"ridge={ridge!r} compares points, but there is only one sample (n_samples = 1, or all "
+            "rows of X are equal). Give more points, or a number as the ridge."
+        )

@@ -4,6 +4,7 @@ from typing import Any
 
 from widelimit._base.scalars import Scalar
 from widelimit.describe import from_text
+from widelimit.infinite import PreparedKernel, prepare
 from widelimit.layers import Dense, Layer, Phi, Repeat, Residual
 
 
@@ -56,15 +57,15 @@ def build_network(
 
 def network_of(options: Any) -> Layer:
     """The network that an object with these options as attributes describes."""
-    return build_network(
-        options.network,
-        options.depth,
-        options.activation,
-        options.alpha,
-        options.w_std,
-        options.b_std,
-        options.architecture,
-    )
+    names = ("network", "depth", "activation", "alpha", "w_std", "b_std", "architecture")
+    return build_network(*(getattr(options, name) for name in names))
+
+
+def kernel_of(options: Any) -> PreparedKernel:
+    """The prepared kernel of that network."""
+    if options.kernel not in ("ntk", "nngp"):
+        raise ValueError(f"kernel must be 'ntk' or 'nngp', got {options.kernel!r}.")
+    return prepare(network_of(options), options.kernel)
 
 
 def _mlp(depth: int, activation: Any, w_std: Scalar, b_std: Scalar) -> Layer:

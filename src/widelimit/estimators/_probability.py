@@ -7,7 +7,7 @@ import numpy as np
 import scipy.optimize
 from scipy.special import log_softmax, softmax
 
-from ._fit import Fit
+from widelimit.regression import Ridge
 
 
 def probabilities(outputs: np.ndarray, sharpness: float) -> np.ndarray:
@@ -27,18 +27,13 @@ def probabilities(outputs: np.ndarray, sharpness: float) -> np.ndarray:
     return softmax(sharpness * _columns(outputs), axis=1)
 
 
-def fit_sharpness(fit: Fit, mean: np.ndarray) -> float:
+def fit_sharpness(fit: Ridge, mean: np.ndarray) -> float:
     """The sharpness that makes the classes most probable, given what leave-one-out predicts.
 
-    Args:
-        fit: To codes of ±1, minus their mean.
-        mean: That mean, shape (outputs,).
-
-    Returns:
-        A number between 0.1 and 100. By CG, which knows no leave-one-out outputs, those of the
-        fitted rows take their place, and probabilities come out too sure.
+    The fit is to codes of ±1 minus their mean. By CG, which knows no leave-one-out outputs, those
+    of the fitted rows take their place, and probabilities come out too sure.
     """
-    data = fit.data
+    data = fit.problem.data
     if fit.outcome is None:
         outputs = data.targets - fit.leave_one_out()
     else:

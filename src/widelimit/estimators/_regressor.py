@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._data import as_weights
+from widelimit.regression import as_weights
+
 from ._estimator import NetworkEstimator
 from ._scaling import check_size, moments
 
@@ -31,8 +32,8 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
             mean of a Bayesian network.
         ridge: A number, in units of the kernel; "loo": the least leave-one-out error of 20 values,
             from one eigendecomposition; "evidence": the largest marginal likelihood.
-        standardize: Whether columns are brought to mean 0 and variance 1.
-        normalize: Whether rows are then put on a sphere.
+        standardise: Whether columns are brought to mean 0 and variance 1.
+        normalise: Whether rows are then put on a sphere.
         time: Training time under gradient flow, $\phi(\lambda)=(1-e^{-(\lambda+r)t})/(\lambda+r)$
             in place of $1/(\lambda+r)$; None for ever.
         solver: "cholesky"; "cg", which never stores the matrix; "auto": the first up to 20000
@@ -104,13 +105,17 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
                 "The standard deviation is that of the posterior, which training for a finite time "
                 "does not reach. Set time=None, or use widelimit.ensemble."
             )
-        mean, spread = self._fit.moments(points, full=return_cov)
         amplitude = np.atleast_1d(self.amplitude_)
+        if return_cov:
+            mean, spread = self._fit.mean(points), self._fit.covariance(points)
+            variance = np.maximum(np.diagonal(spread), 0)
+        else:
+            mean, variance = self._fit.moments(points)
+            spread = None
         out = [self._answer(self._mean + self._scale * mean)]
         if return_std:
-            variance = np.maximum(np.diagonal(spread) if return_cov else spread, 0)
             out.append(self._answer(np.sqrt(variance)[:, None] * np.sqrt(amplitude)))
-        if return_cov:
+        if spread is not None:
             out.append(self._answer(_covariance(spread, amplitude)))
         return tuple(out)
 
@@ -130,10 +135,10 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
         X, y = validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=False
         )
-        group = self._fit.data.group
+        group = self._fit.problem.data.group
         if len(X) != len(group):
             raise ValueError(f"fit was given {len(group)} rows, leave_one_out {len(X)}.")
-        without = self._fit.data.targets - self._fit.leave_one_out()
+        without = self._fit.problem.data.targets - self._fit.leave_one_out()
         out = without[group]
         unused = group < 0
         if unused.any():
@@ -168,7 +173,7 @@ def _covariance(spread: np.ndarray, amplitude: np.ndarray) -> np.ndarray:
     if not np.isfinite(out).all():
         raise OverflowError(
             f"The covariance, about {spread.max():.1g} times {amplitude.max():.1g}, exceeds the largest "
-            "float64. Bring X and y to sizes near 1 (standardize=True does so for X), or ask for the "
+            "float64. Bring X and y to sizes near 1 (standardise=True does so for X), or ask for the "
             "standard deviation only."
         )
     return out

@@ -32,26 +32,26 @@ class Scaling:
 
 
 def fit_scaling(
-    x: np.ndarray, weights: np.ndarray, *, standardize: bool, sphere: bool = False
+    x: np.ndarray, weights: np.ndarray, *, standardise: bool, sphere: bool = False
 ) -> Scaling:
     """Mean and standard deviation of each column under the weights; constants have scale 1.
 
     Args:
         x: Shape (n, d).
         weights: Shape (n,), not all 0.
-        standardize: False leaves the columns as they are.
+        standardise: False leaves the columns as they are.
         sphere: Whether rows are put on a sphere afterwards.
 
     Returns:
         The scaling.
 
     Example:
-        >>> s = fit_scaling(np.array([[0.0, 7.0], [2.0, 7.0]]), np.ones(2), standardize=True)
+        >>> s = fit_scaling(np.array([[0.0, 7.0], [2.0, 7.0]]), np.ones(2), standardise=True)
         >>> s(np.array([[3.0, 8.0]]))
         array([[2., 1.]])
     """
     check_size(x, "X")
-    if not standardize:
+    if not standardise:
         return Scaling(np.zeros(x.shape[1]), np.ones(x.shape[1]), sphere)
     mean, scale = moments(x, weights)
     return Scaling(mean, scale, sphere)

@@ -1,24 +1,21 @@
 """A network's kernel as an object of scikit-learn."""
 
 import dataclasses
-import functools
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
 from widelimit.activations import get as get_activation
-from widelimit.infinite import nngp, ntk
 from widelimit.layers import Layer
+from widelimit.regression import Family
 
-from ._gram import NetworkGram, fill_up, tile_rows
-from ._network import build_network, network_of
+from ._network import build_network, kernel_of, network_of
 
 _NUMBERS = ("alpha", "b_std", "w_std")  # in the order in which scikit-learn lists them
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class NetworkKernel(Kernel):
     r"""The kernel of an infinitely wide network for scikit-learn's own estimators.
 
@@ -51,32 +48,18 @@ class NetworkKernel(Kernel):
         Rasmussen and Williams (2006), section 5.4.1; Jacot, Gabriel and Hongler (2018).
     """
 
-    def __init__(
-        self,
-        network: Any = None,
-        *,
-        depth: int = 1,
-        activation: Any = "relu",
-        alpha: float = 1.0,
-        w_std: float = 2**0.5,
-        b_std: float = 2**0.5,
-        architecture: str = "mlp",
-        kernel: str = "ntk",
-        alpha_bounds: Any = (1e-3, 1e2),
-        w_std_bounds: Any = (1e-2, 1e2),
-        b_std_bounds: Any = (1e-3, 1e2),
-    ):
-        self.network = network
-        self.depth = depth
-        self.activation = activation
-        self.alpha = alpha
-        self.w_std = w_std
-        self.b_std = b_std
-        self.architecture = architecture
-        self.kernel = kernel
-        self.alpha_bounds = alpha_bounds
-        self.w_std_bounds = w_std_bounds
-        self.b_std_bounds = b_std_bounds
+    network: Any = None
+    _: dataclasses.KW_ONLY
+    depth: int = 1
+    activation: Any = "relu"
+    alpha: float = 1.0
+    w_std: float = 2**0.5
+    b_std: float = 2**0.5
+    architecture: str = "mlp"
+    kernel: str = "ntk"
+    alpha_bounds: Any = (1e-3, 1e2)
+    w_std_bounds: Any = (1e-2, 1e2)
+    b_std_bounds: Any = (1e-3, 1e2)
 
     @property
     def hyperparameter_alpha(self) -> Hyperparameter:
@@ -107,12 +90,13 @@ class NetworkKernel(Kernel):
         X = np.atleast_2d(np.asarray(X, dtype=np.float64))
         if Y is not None:
             Y = np.atleast_2d(np.asarray(Y, dtype=np.float64))
-        matrix = self._gram()(X, Y)
+        matrix = kernel_of(self)(X, Y)
         if not eval_gradient:
             return matrix
         if Y is not None:
             raise ValueError("Gradients are defined for the kernel of X with itself; leave Y out.")
-        return matrix, _gradient(self._family(), self.kernel, self.theta, X)
+        numbers = np.exp(self.theta)  # scikit-learn varies logarithms
+        return matrix, numbers * self._family().slopes(self.kernel, numbers, X)
 
     def diag(self, X: Any) -> Any:
         """The diagonal of the kernel matrix.
@@ -123,72 +107,43 @@ class NetworkKernel(Kernel):
         Returns:
             Shape (n,).
         """
-        return self._gram().diagonal(np.atleast_2d(np.asarray(X, dtype=np.float64)))
+        return kernel_of(self).diagonal(np.atleast_2d(np.asarray(X, dtype=np.float64)))
 
     def is_stationary(self) -> Any:
         """False: the kernel depends on more than x - x'."""
         return False
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._gram().network!r}, kernel={self.kernel!r})"
+        return f"{type(self).__name__}({network_of(self)!r}, kernel={self.kernel!r})"
 
     def _number(self, name: str, used: bool = True) -> Hyperparameter:
         free = used and self.network is None and getattr(self, name) > 0
         bounds = getattr(self, f"{name}_bounds") if free else "fixed"
         return Hyperparameter(name, "numeric", bounds)
 
-    def _gram(self) -> NetworkGram:
-        return NetworkGram(network_of(self), self.kernel)
-
-    def _family(self) -> "_Family":
+    def _family(self) -> Family:
         free = tuple(h.name for h in self.hyperparameters if not h.fixed)
         fixed = tuple((n, float(getattr(self, n))) for n in _NUMBERS if n not in free)
-        return _Family(self.depth, get_activation(self.activation), self.architecture, free, fixed)
+        activation = get_activation(self.activation)
+        build = _Builder(self.depth, activation, self.architecture, fixed)
+        return Family(build, free)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Family:
-    """Networks that differ in their free numbers; hashable, so that one compilation serves all."""
+class _Builder:
+    """The network as a function of its free numbers, hashable by value."""
 
     depth: int
     activation: Any
     architecture: str
-    free: tuple[str, ...]
     fixed: tuple[tuple[str, float], ...]
 
-    def network(self, logs: Any) -> Layer:
-        values = {name: jnp.exp(logs[i]) for i, name in enumerate(self.free)} | dict(self.fixed)
+    def __call__(self, **free: Any) -> Layer:
         return build_network(
             None,
             self.depth,
             self.activation,
-            values["alpha"],
-            values["w_std"],
-            values["b_std"],
-            self.architecture,
+            architecture=self.architecture,
+            **free,
+            **dict(self.fixed),
         )
-
-
-def _gradient(family: _Family, kernel: str, logs: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Derivatives of the kernel matrix in the logarithms, shape (n, n, free)."""
-    n, tile = len(x), tile_rows(len(x))
-    out = np.zeros((n, n, len(family.free)))
-    if not family.free:
-        return out
-    starts = range(0, n, tile)
-    with jax.enable_x64(True):
-        for i in starts:
-            for j in range(0, i + 1, tile):
-                first, second = x[i : i + tile], x[j : j + tile]
-                other = None if i == j else fill_up(second)
-                part = np.asarray(_slopes(family, kernel, logs, fill_up(first), other))
-                part = part[: len(first), : len(second)]
-                out[i : i + tile, j : j + tile] = part
-                out[j : j + tile, i : i + tile] = part.transpose(1, 0, 2)
-    return out
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _slopes(family: _Family, kernel: str, logs: Any, x1: Any, x2: Any) -> Any:
-    function = {"nngp": nngp, "ntk": ntk}[kernel]
-    return jax.jacfwd(lambda values: function(family.network(values), x1, x2))(logs)

@@ -1,5 +1,7 @@
 """What a fitted estimator consists of: options and numbers as JSON, the rest as arrays."""
 
+import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -7,41 +9,34 @@ import numpy as np
 from widelimit.activations import Activation
 from widelimit.activations import get as get_activation
 from widelimit.describe import from_json, to_json
+from widelimit.infinite import PreparedKernel, prepare
 from widelimit.layers import Layer
 from widelimit.linalg import Solution
+from widelimit.regression import Data, Problem, Ridge
 
-from ._data import Data
-from ._fit import Fit
-from ._gram import NetworkGram
 from ._regressor import NTKRegressor
 from ._scaling import Scaling
+
+_OLD = {"standardize": "standardise", "normalize": "normalise"}  # names in files of version 0.1
 
 
 def to_state(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays of a fitted estimator."""
-    fit: Fit = model._fit
-    outcome = fit.outcome
+    fit: Ridge = model._fit
+    assert isinstance(fit.problem.kernel, PreparedKernel)
+    data, outcome = fit.problem.data, fit.outcome
     header = {
         "network": to_json(model.network_),
         "params": {k: _encode(k, v) for k, v in model.get_params(deep=False).items()},
-        "kernel": fit.gram.name,
+        "kernel": fit.problem.kernel.kind,
         "ridge": fit.ridge,
-        "time": fit.time,
+        "time": None if fit.t == math.inf else fit.t,
         "sphere": bool(model._scaling.sphere),
         "cg": outcome and [outcome.converged, outcome.steps, outcome.residual],
     }
-    arrays = {
-        "points": fit.data.points,
-        "targets": fit.data.targets,
-        "weights": fit.data.weights,
-        "spread": fit.data.spread,
-        "group": fit.data.group,
-        "dual": fit.dual,
-        "amplitude": fit.amplitude,
-        "x_mean": model._scaling.mean,
-        "x_scale": model._scaling.scale,
-        "y_mean": model._mean,
-    }
+    arrays = {field.name: getattr(data, field.name) for field in dataclasses.fields(data)}
+    arrays |= {"dual": fit.dual, "amplitude": fit.amplitude, "y_mean": model._mean}
+    arrays |= {"x_mean": model._scaling.mean, "x_scale": model._scaling.scale}
     if "feature_names_in_" in vars(model):
         header["features"] = list(map(str, model.feature_names_in_))
     if isinstance(model, NTKRegressor):
@@ -56,7 +51,8 @@ def to_state(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def from_state(cls: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """The fitted estimator again; only what takes n^2 numbers is left to be computed on demand."""
-    model = cls(**{k: _decode(v) for k, v in header["params"].items()})
+    params: dict[str, Any] = {_OLD.get(k) or k: _decode(v) for k, v in header["params"].items()}
+    model = cls(**params)
     model.network_ = from_json(header["network"])
     model._scaling = Scaling(arrays["x_mean"], arrays["x_scale"], header["sphere"])
     model._mean = arrays["y_mean"]
@@ -64,16 +60,10 @@ def from_state(cls: type, header: dict[str, Any], arrays: dict[str, np.ndarray])
     if "features" in header:
         model.feature_names_in_ = np.array(header["features"], dtype=object)
     outcome = header["cg"] and Solution(arrays["dual"], *header["cg"])
-    parts = (arrays[name] for name in ("points", "targets", "weights", "spread", "group"))
-    model._fit = Fit(
-        NetworkGram(model.network_, header["kernel"]),
-        Data(*parts),
-        header["ridge"],
-        header["time"],
-        arrays["dual"],
-        arrays["amplitude"],
-        outcome,
-    )
+    data = Data(**{field.name: arrays[field.name] for field in dataclasses.fields(Data)})
+    t = math.inf if header["time"] is None else header["time"]
+    problem = Problem(prepare(model.network_, header["kernel"]), data)
+    model._fit = Ridge(problem, header["ridge"], arrays["dual"], t, outcome=outcome)
     if cls is NTKRegressor:
         model._flat = header["flat"]
         model._scale = arrays["y_scale"]

@@ -6,9 +6,9 @@ import numpy as np
 from scipy import linalg
 
 from widelimit.analysis import smoothness
-from widelimit.dynamics import gaussian_kernel
 from widelimit.infinite import ntk
 from widelimit.layers import Layer
+from widelimit.regression import gaussian_kernel
 
 from ._setting import JITTER
 

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from widelimit.analysis import smoothness
-from widelimit.dynamics import optimise, train
+from widelimit.dynamics import train
 from widelimit.finite import finite
 from widelimit.layers import resnet
+from widelimit.training import optimise
 
 from ._circle import grid
 from ._result import Progress, Result, Table, judge
@@ -56,7 +57,7 @@ def descent(
     params = network.init(seed, 2)
     start = lambda points: np.asarray(network.apply(params, points.astype(np.float32)))[:, 0]
     model = train(net, x, y, f0=start)
-    rate = model.lr_theorem5 / 2
+    rate = model.theorem5_learning_rate / 2
     counter.add()
     run = optimise(
         network,
@@ -70,7 +71,9 @@ def descent(
         drift=True,
     )
     counter.add()
-    limits = [model.descend(probe, steps=s, lr=rate) if s else start(probe) for s in steps]
+    limits = [
+        model.descend(probe, steps=s, learning_rate=rate) if s else start(probe) for s in steps
+    ]
     outputs = np.asarray(run.outputs, np.float64)
     size = np.sqrt(np.mean(limits[-1] ** 2))
     gaps = [
@@ -128,9 +131,18 @@ def _rates() -> tuple[Table, tuple[Any, ...]]:
         for kind in ("authors", "equispaced"):
             b = angles(count, kind)
             model = train(net, smoothness.circle_points(b), target(b))
-            rows.append((count, kind, model.lr_theorem5, model.lr_critical, text, caption))
-            checks["text"][f"{count} samples, {kind}"] = text < model.lr_theorem5
-            checks["caption"][f"{count} samples, {kind}"] = caption < model.lr_theorem5
+            rows.append(
+                (
+                    count,
+                    kind,
+                    model.theorem5_learning_rate,
+                    model.critical_learning_rate,
+                    text,
+                    caption,
+                )
+            )
+            checks["text"][f"{count} samples, {kind}"] = text < model.theorem5_learning_rate
+            checks["caption"][f"{count} samples, {kind}"] = caption < model.theorem5_learning_rate
     columns = (
         "samples",
         "positions",

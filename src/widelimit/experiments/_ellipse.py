@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from widelimit.dynamics import kernel_ellipse, optimise, train
+from widelimit.dynamics import train
 from widelimit.finite import finite
 from widelimit.layers import mlp
+from widelimit.training import kernel_ellipse, optimise
 
 from ._interpolation import falling
 from ._result import Progress, Result, Table, judge
@@ -55,7 +56,7 @@ def ellipse(
     y = np.array([1.0, -1.0])
     net = mlp(depth=depth, activation=activation, w_std=w_std, b_std=b_std)
     model = train(net, x, y)
-    limit, rate = model.matrix, model.lr_theorem5 / 2
+    limit, rate = model.matrix, model.theorem5_learning_rate / 2
     counter = Counter(progress, sum(n * n for n in widths))
     frames = list(range(0, steps + 1, every))
     kernels, rows, drifts, distance = {}, [], [], []

@@ -91,7 +91,7 @@ def figure1(
             steps=last,
         )
         model = train(net, x, y)
-        at_end = model.descend(smoothness.circle_points(around), steps=last, lr=rate)
+        at_end = model.descend(smoothness.circle_points(around), steps=last, learning_rate=rate)
         for_ever = interpolate(net, b, y, jitter=jitter_for(samples)).shown[:: 512 // 256]
         panels[str(count)] = {
             "b": b,
@@ -103,7 +103,7 @@ def figure1(
             "limit_at_end": at_end,
             "rate": rate,
             "steps": last,
-            "lr_theorem5": model.lr_theorem5,
+            "lr_theorem5": model.theorem5_learning_rate,
         }
     settings = {
         "depth": depth,

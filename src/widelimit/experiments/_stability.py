@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from widelimit.analysis import smoothness
-from widelimit.dynamics import stability as measure
 from widelimit.layers import resnet
+from widelimit.training import stability as measure
 
 from ._result import Progress, Result, Table, judge
 from ._setting import angles, target

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 
 from widelimit.analysis import smoothness
-from widelimit.dynamics import optimise_many
 from widelimit.finite import FiniteNetwork
+from widelimit.training import optimise_many
 
 from ._result import Progress
 

@@ -15,5 +15,6 @@ from ._sample import fit_power as fit_power
 from ._sample import monte_carlo_kernels as monte_carlo_kernels
 from ._sample import width_convergence as width_convergence
 from ._taylor import TaylorModel as TaylorModel
+from ._taylor import linearise as linearise
 from ._taylor import linearize as linearize
 from ._taylor import taylor as taylor

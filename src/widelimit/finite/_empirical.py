@@ -13,12 +13,18 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike
 
-from widelimit._base.arrays import Inputs, check_finite, convention, is_jax
+from widelimit._base.arrays import (
+    Inputs,
+    check_finite,
+    convention,
+    float_dtype,
+    is_jax,
+    is_transformed,
+)
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
 from widelimit._base.types import Tensor
 
-from ._convention import float_dtype, is_traced
 from ._tangent import OUTPUTS
 
 _METHODS = ("jacobian", "products")
@@ -102,7 +108,7 @@ def empirical_ntk(
 
 def _settle(params: PyTree, x1: ArrayLike, x2: ArrayLike | None) -> Inputs:
     """Points of any rank in the dtype of the parameters, unless they are integers (tokens)."""
-    numpy = not (is_jax(x1) or is_jax(x2) or is_traced(params))
+    numpy = not (is_jax(x1) or is_jax(x2) or is_transformed(params))
     dtype = float_dtype(params)
     dtype = dtype if numpy else jax.dtypes.canonicalize_dtype(dtype)
     first = _points(x1, "x1", dtype)
@@ -151,7 +157,7 @@ def _batch(task: _Task, live: Trainable, inputs: Inputs) -> int:
 
 def _cheaper(task: _Task, live: Trainable, inputs: Inputs) -> str:
     """Compare the operations: contraction n1 n2 k^2 P against n1 n2 k passes through the model."""
-    if task.k == 1 or is_traced((live, inputs.x1, inputs.x2)):
+    if task.k == 1 or is_transformed((live, inputs.x1, inputs.x2)):
         return "jacobian"
     cost = jax.jit(task.one).lower(live, jnp.asarray(inputs.x1[0])).compile().cost_analysis()
     flops = (cost or {}).get("flops", 0.0)

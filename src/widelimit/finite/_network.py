@@ -10,7 +10,8 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from widelimit._base.arrays import convention
+from widelimit._base.arrays import convention, is_transformed
+from widelimit._base.keys import as_key
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count, concrete
 from widelimit._base.types import Params, Seed, Tensor
@@ -18,7 +19,7 @@ from widelimit.describe import expect_network, infer
 from widelimit.layers import Dense, Layer
 
 from ._blocks import kernel_in_blocks
-from ._convention import as_key, is_traced, settle
+from ._convention import settle
 from ._forward import forward
 from ._init import draw
 from ._parameterise import How, check_parameterisation
@@ -82,7 +83,7 @@ class FiniteNetwork(eqx.Module):
             raise TypeError(f"dtype must be a floating point type, got {dtype}.")
         if dtype == jax.dtypes.canonicalize_dtype(dtype):
             return self._draw(key, sizes, dtype)
-        if is_traced(key):
+        if is_transformed(key):
             raise ValueError(
                 f"Weights of dtype {dtype} cannot be drawn inside jit or vmap while JAX runs in 32 "
                 "bits. Call init outside, once for each key, or set jax_enable_x64."
@@ -154,7 +155,7 @@ class FiniteNetwork(eqx.Module):
         inputs = settle(params, x1, x2)
         self._check_features(params, inputs.x1)
         with convention(inputs):
-            if is_traced((params, inputs.x1, inputs.x2)):
+            if is_transformed((params, inputs.x1, inputs.x2)):
                 kernel = tangent_kernel(self.net, params, inputs.x1, inputs.x2, self._how, outputs)
             else:
                 kernel = kernel_in_blocks(

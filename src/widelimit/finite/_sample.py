@@ -11,12 +11,12 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import as_inputs, convention
+from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
 from widelimit.layers import Layer
 
-from ._convention import as_key
 from ._network import FiniteNetwork, finite
 
 Progress = Callable[[int, int], None]

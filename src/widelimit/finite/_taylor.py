@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Array, PyTree
 from numpy.typing import ArrayLike
 
+from widelimit._base.arrays import float_dtype, is_transformed
+from widelimit._base.renamed import renamed_function
 from widelimit._base.scalars import as_count
 from widelimit._base.types import Tensor
-
-from ._convention import float_dtype, is_traced
 
 Model = Callable[[PyTree, ArrayLike], Tensor]
 
@@ -35,7 +35,7 @@ class TaylorModel(eqx.Module):
 
     def __call__(self, params: PyTree, x: ArrayLike) -> Tensor:
         """The polynomial at `params` and the points `x`; NumPy points give NumPy values."""
-        if isinstance(x, np.ndarray) and not is_traced((params, self.params)):
+        if isinstance(x, np.ndarray) and not is_transformed((params, self.params)):
             with jax.enable_x64(True):
                 return np.array(self._value(params, jnp.asarray(x, float_dtype(params))))
         return self._value(params, x)
@@ -85,7 +85,7 @@ def taylor(apply: Model, params: PyTree, order: int = 2) -> TaylorModel:
     return TaylorModel(apply, params, order)
 
 
-def linearize(apply: Model, params: PyTree) -> TaylorModel:
+def linearise(apply: Model, params: PyTree) -> TaylorModel:
     r"""The linearised model $f(\theta_0,x)+\langle\nabla_\theta f(\theta_0,x),\theta-\theta_0\rangle$.
 
     Its tangent kernel is that of the model at `params`, wherever it is evaluated; gradient descent
@@ -100,7 +100,7 @@ def linearize(apply: Model, params: PyTree) -> TaylorModel:
 
     Example:
         >>> import widelimit as wl
-        >>> model = wl.linearize(lambda p, x: jnp.exp(p * x), jnp.array(0.0))
+        >>> model = wl.linearise(lambda p, x: jnp.exp(p * x), jnp.array(0.0))
         >>> float(model(jnp.array(2.0), 1.0))
         3.0
 
@@ -108,3 +108,6 @@ def linearize(apply: Model, params: PyTree) -> TaylorModel:
         Lee et al. (2019), Wide neural networks of any depth evolve as linear models.
     """
     return taylor(apply, params, order=1)
+
+
+linearize = renamed_function("linearize", linearise)

@@ -49,6 +49,10 @@ class Cholesky:
         x, _ = _trtrs(self.lower, b, lower=1, overwrite_b=overwrite)
         return x.reshape(b.shape, order="F")
 
+    def leading(self, count: int) -> "Cholesky":
+        """The factor of the first rows and columns: the leading block of the factor."""
+        return Cholesky(np.asfortranarray(self.lower[:count, :count]), self.jitter, self.rcond)
+
     def log_det(self) -> float:
         """The logarithm of det A."""
         return 2 * float(np.log(np.diagonal(self.lower)).sum())

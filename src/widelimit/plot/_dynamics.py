@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from widelimit.dynamics import Predictive, Trained
+from widelimit.dynamics import Trained
+from widelimit.regression import Predictive
 
 from ._style import COLOURS, figure, pyplot
 

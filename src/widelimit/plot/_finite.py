@@ -136,7 +136,7 @@ def ntk_ellipse(kernels: Any, limit: Any, labels: Any = None) -> Any:
     Returns:
         The figure; light curves come first.
     """
-    from widelimit.dynamics import kernel_ellipse
+    from widelimit.training import kernel_ellipse
 
     fig, panels = figure(1, len(kernels), width=2.6, sharex=True, sharey=True)
     target = kernel_ellipse(limit).outline()

@@ -219,7 +219,7 @@ def ellipse(result: Any) -> Any:
 
 
 def _outline(theta: Any) -> np.ndarray:
-    from widelimit.dynamics import kernel_ellipse
+    from widelimit.training import kernel_ellipse
 
     return kernel_ellipse(theta).outline()
 

@@ -1,16 +1,20 @@
 """Measured learning curves: kernel regression on random points of a sphere."""
 
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike
 
+from widelimit._base.keys import as_generator
+from widelimit._base.renamed import renamed_argument
 from widelimit._base.scalars import as_count
+from widelimit._base.types import Seed
 from widelimit.analysis.spectrum import sphere
-from widelimit.infinite import nngp, ntk
+from widelimit.infinite import prepare
 from widelimit.layers import Layer
+from widelimit.regression import Spectral
 
 from ._eigenlearning import Prediction, predict
 from ._target import Target
@@ -46,6 +50,7 @@ class Comparison(NamedTuple):
     deviation: np.ndarray
 
 
+@renamed_argument(seed="key")
 def measure(
     net: Layer,
     target: Target,
@@ -56,7 +61,7 @@ def measure(
     ridge: float = 0.0,
     noise: float = 0.0,
     test_points: int = 1000,
-    seed: int = 0,
+    key: Seed = 0,
 ) -> Measured:
     r"""Kernel regression on n random points of the unit sphere, for growing n, averaged over draws.
 
@@ -69,7 +74,7 @@ def measure(
         ridge: $\delta\ge0$, added to the diagonal of the Gram matrix.
         noise: The variance of Gaussian noise on the labels.
         test_points: Test points for each draw.
-        seed: Seed of the samples.
+        key: An integer or a JAX key; decides the samples.
 
     Returns:
         The measurement.
@@ -85,7 +90,7 @@ def measure(
     draws = as_count(draws, "draws", minimum=1)
     test_points = as_count(test_points, "test_points", minimum=1)
     curves = np.empty((draws, len(n)))
-    for i, child in enumerate(np.random.default_rng(seed).spawn(draws)):
+    for i, child in enumerate(as_generator(key).spawn(draws)):
         curves[i] = _one_draw(net, target, n, kernel, ridge, noise, test_points, child)
     spread = curves.std(axis=0, ddof=1) / math.sqrt(draws) if draws > 1 else np.zeros(len(n))
     return Measured(n, curves.mean(axis=0), spread, curves)
@@ -118,30 +123,27 @@ def _one_draw(
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     x, fresh = points[:most], points[most:]
     y = target(x) + math.sqrt(noise) * rng.normal(size=most)
-    function = ntk if kernel == "ntk" else nngp
-    gram, cross, truth = function(net, x), function(net, fresh, x), target(fresh)
+    function = prepare(net, kernel)
+    gram, cross, truth = function(x), function(fresh, x), target(fresh)
     gram[np.diag_indices(most)] += ridge
+    factor = Spectral(gram).factor
     out = np.empty(len(n))
-    try:
-        # The factor of a leading block is the leading block of the factor: one for all sizes.
-        factor = np.linalg.cholesky(gram)
-    except np.linalg.LinAlgError:
-        factor = None
     for i, size in enumerate(n):
-        weights = _solve(gram[:size, :size], factor, y[:size])
+        # One factor serves all sizes; without it, the interpolants of smallest norm.
+        part = factor and factor.leading(int(size))
+        weights = part.solve(y[:size]) if part else _smallest(gram[:size, :size], y[:size])
         out[i] = np.mean((cross[:, :size] @ weights - truth) ** 2) + noise
     return out
 
 
-def _solve(gram: np.ndarray, factor: np.ndarray | None, y: np.ndarray) -> np.ndarray:
-    if factor is not None:
-        return scipy.linalg.cho_solve((factor[: len(y), : len(y)], True), y)
-    # Eigenvalues below rounding carry no signal: the smallest-norm interpolant.
-    values, vectors = scipy.linalg.eigh(gram)
-    keep = values > len(y) * 2.0**-50 * values[-1]
-    return vectors[:, keep] @ ((vectors[:, keep].T @ y) / values[keep])
+def _smallest(gram: np.ndarray, y: np.ndarray) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that eigenvalues below rounding carry no signal
+        spectral = Spectral(gram)
+        return spectral.dual(spectral.flow(math.inf), y[:, None])[:, 0]
 
 
+@renamed_argument(seed="key")
 def compare(
     net: Layer,
     target: Target,
@@ -152,7 +154,7 @@ def compare(
     ridge: float = 0.0,
     noise: float = 0.0,
     draws: int = 20,
-    seed: int = 0,
+    key: Seed = 0,
 ) -> Comparison:
     """The predicted and the measured learning curve, side by side.
 
@@ -165,7 +167,7 @@ def compare(
         ridge: Added to the diagonal of the Gram matrix.
         noise: The variance of the labels' noise.
         draws: How many samples are averaged.
-        seed: Seed of the samples.
+        key: An integer or a JAX key; decides the samples.
 
     Returns:
         Both curves and their deviation.
@@ -180,6 +182,6 @@ def compare(
     spectrum = sphere(net, target.dim, degrees, kernel=kernel)
     predicted = predict(spectrum, target, sizes, ridge=ridge, noise=noise)
     measured = measure(
-        net, target, sizes, kernel=kernel, draws=draws, ridge=ridge, noise=noise, seed=seed
+        net, target, sizes, kernel=kernel, draws=draws, ridge=ridge, noise=noise, key=key
     )
     return Comparison(predicted, measured, predicted.mse / measured.mse - 1)

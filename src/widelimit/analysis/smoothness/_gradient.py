@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from widelimit._base.arrays import as_array, is_jax
+from widelimit.dynamics import Trained
 
-from ._interpolant import as_interpolant, is_trained_model
+from ._interpolant import as_interpolant
 from ._sampling import Predictor
 
 
@@ -54,7 +55,7 @@ def input_gradient(f: Any, x: Any, *, t: float | None = None) -> GradientNorms:
         >>> out.norms.tolist(), out.mean, out.maximum
         ([10.0, 2.0], 6.0, 10.0)
     """
-    if is_trained_model(f):
+    if isinstance(f, Trained):
         f = as_interpolant(f, t)
     elif t is not None:
         raise ValueError(f"t belongs to a model made by widelimit.train; {f!r} has no time.")

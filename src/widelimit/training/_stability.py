@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from widelimit._base.arrays import as_array
+from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
 from widelimit.finite import finite, fit_power
-from widelimit.finite._convention import as_key
-from widelimit.infinite import ntk
+from widelimit.infinite import prepare
 from widelimit.interpret import facts
 from widelimit.layers import Layer
 
@@ -100,7 +100,7 @@ def stability(
         raise ValueError(f"A rate needs at least two different widths, got {widths}.")
     seeds = as_count(seeds, "seeds", minimum=2)
     x = np.asarray(as_array(x, "x", rank=2, layout="(points, features)"), np.float64)
-    values = np.linalg.eigvalsh(ntk(net, x))
+    values = np.linalg.eigvalsh(prepare(net, "ntk")(x))
     critical = float(2 / (values[0] + values[-1]))
     rate = critical / 2 if learning_rate is None else float(learning_rate)
     if rate >= critical:

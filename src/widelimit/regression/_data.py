@@ -1,14 +1,20 @@
 """What is fitted: distinct points, each with a weight and the mean of its targets."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float, Int
+
+Points = Float[np.ndarray, "n d"]
+NewPoints = Float[np.ndarray, "m d"]
+Targets = Float[np.ndarray, "n k"]
+Weights = Float[np.ndarray, " n"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    r"""Rows merged where they are equal.
+    r"""Rows, usually merged where they are equal.
 
     Rows $i$ of one group with weights $w_i$ act on a ridge regression as one row with weight
     $\sum w_i$ and target $\sum w_iy_i/\sum w_i$, so that a weight of 2 is the row twice.
@@ -21,11 +27,35 @@ class Data:
         group: For each original row its point, -1 where the row had weight 0.
     """
 
-    points: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
-    spread: np.ndarray
-    group: np.ndarray
+    points: Points
+    targets: Targets
+    weights: Weights
+    spread: Float[np.ndarray, " k"]
+    group: Int[np.ndarray, " rows"]
+
+    @classmethod
+    def of(cls, x: Points, y: Targets) -> "Data":
+        """Rows as they are, each with weight 1, equal ones kept apart."""
+        return cls(x, y, np.ones(len(x)), np.zeros(y.shape[1]), np.arange(len(x)))
+
+    @property
+    def contradiction(self) -> tuple[int, int] | None:
+        """Two equal rows with different targets, or None."""
+        order = np.lexsort(self.points.T)
+        same = (self.points[order[1:]] == self.points[order[:-1]]).all(1)
+        differ = (self.targets[order[1:]] != self.targets[order[:-1]]).any(1)
+        found = np.flatnonzero(same & differ)
+        if not found.size:
+            return None
+        i, j = sorted((int(order[found[0]]), int(order[found[0] + 1])))
+        return i, j
+
+    def subset(self, count: int) -> "Data":
+        """Some of the points, drawn once and for all."""
+        count = min(count, len(self.points))
+        rows = np.sort(np.random.default_rng(0).permutation(len(self.points))[:count])
+        share = self.spread * (count / len(self.points))
+        return Data(self.points[rows], self.targets[rows], self.weights[rows], share, self.group)
 
     @property
     def total(self) -> float:
@@ -38,12 +68,12 @@ class Data:
         return bool((self.weights == 1).all())
 
     @property
-    def root(self) -> np.ndarray:
+    def root(self) -> Float[np.ndarray, "n 1"]:
         """Square roots of the weights, shape (n, 1)."""
         return np.sqrt(self.weights)[:, None]
 
 
-def merge(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Data:
+def merge(x: Points, y: Targets, weights: Weights) -> Data:
     """Drop rows of weight 0 and merge equal ones.
 
     Args:
@@ -75,7 +105,7 @@ def merge(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Data:
     return Data(points, targets, sums, spread, group)
 
 
-def as_weights(sample_weight: Any, n: int) -> np.ndarray:
+def as_weights(sample_weight: Sequence[float] | np.ndarray | None, n: int) -> Weights:
     """Weights as checked float64, ones by default."""
     if sample_weight is None:
         return np.ones(n)

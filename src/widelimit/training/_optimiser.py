@@ -59,6 +59,13 @@ def check_optimiser(optimiser: Any, learning_rate: Any) -> None:
         )
 
 
+def tangent_kernel(model: Any, params: Any, x: Any) -> Any:
+    """The empirical tangent kernel of a network or of a function of (params, points)."""
+    if isinstance(model, FiniteNetwork):
+        return model.ntk(params, x)
+    return empirical_ntk(model, params, x)
+
+
 def critical_rate(model: Any, params: Any, x: Any, batch: int) -> float | None:
     r"""$2/\lambda_{\max}$ of the empirical tangent kernel: the limit for the loss $\frac12\sum e^2$.
 
@@ -67,10 +74,7 @@ def critical_rate(model: Any, params: Any, x: Any, batch: int) -> float | None:
     """
     if len(x) > _LARGEST or batch not in (1, len(x)):
         return None
-    if isinstance(model, FiniteNetwork):
-        kernel = np.asarray(model.ntk(params, x))
-    else:
-        kernel = np.asarray(empirical_ntk(model, params, x))
+    kernel = np.asarray(tangent_kernel(model, params, x))
     n, k = len(x), kernel.shape[2] if kernel.ndim == 4 else 1
     if n * k > _LARGEST:
         return None

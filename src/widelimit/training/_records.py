@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._loop import Problem, Row, State, full_loss, keep, measure, start
+from ._loop import Program, State, full_loss, keep, measure, start
+from ._options import Options
 
 
 class Training(NamedTuple):
@@ -49,16 +50,14 @@ class Training(NamedTuple):
 class Run(NamedTuple):
     """A checked run: arrays in the dtype of the parameters, steps, and what is recorded."""
 
-    problem: Problem
+    program: Program
+    options: Options
     x: Any
     y: Any
     probe: Any
     total: int
     record: np.ndarray
     passes: int  # steps in a pass over the points
-    drift: bool
-    keep_best: bool
-    tolerance: float
     flat: bool  # targets of shape (n,): outputs are handed out without the last axis
     dtype: Any
 
@@ -70,20 +69,20 @@ class Log:
         self.run, self.origin = run, origin
         self.rows: dict[str, Any] = {}
         self.kernel: Any = None
-        shape = np.shape(jax.tree.leaves(origin)[0])[:1] if run.problem.lanes else ()
-        copy = jax.tree.map(jnp.array, origin) if run.keep_best else None
+        shape = np.shape(jax.tree.leaves(origin)[0])[:1] if run.program.lanes else ()
+        copy = jax.tree.map(jnp.array, origin) if run.options.keep_best else None
         self.best: Any = (jnp.full(shape, jnp.inf, run.dtype), jnp.zeros(shape, jnp.int32), copy)
 
     def look(self, state: State, stop: int) -> bool:
         """Record if it is time to, keep the best, and say whether the goal is met."""
         run = self.run
         met = int(state.step) < stop  # the loop itself has seen the goal or lost every lane
-        if run.keep_best or (run.tolerance >= 0 and run.passes > 1):
-            loss = full_loss(run.problem, run.x, run.y, state.params)
-            met = met or bool((loss <= run.tolerance).all())
+        if run.options.keep_best or (run.options.goal >= 0 and run.passes > 1):
+            loss = full_loss(run.program, run.x, run.y, state.params)
+            met = met or bool((loss <= run.options.goal).all())
             better = loss < self.best[0]
-            if run.keep_best and bool(better.any()):
-                params = keep(run.problem, better, state.params, self.best[2])
+            if run.options.keep_best and bool(better.any()):
+                params = keep(run.program, better, state.params, self.best[2])
                 step = jnp.where(better, state.step, self.best[1])
                 self.best = (jnp.where(better, loss, self.best[0]), step, params)
         if stop in run.record or met:
@@ -92,34 +91,25 @@ class Log:
 
     def _record(self, state: State) -> None:
         run = self.run
-        args = (run.problem, run.x, run.y, run.probe)
-        row = jax.tree.map(np.asarray, measure(*args, state, self.origin, run.drift))
-        if run.drift and self.kernel is None:
-            begin = start(run.problem, self.origin, run.dtype)
-            self.kernel = np.asarray(measure(*args, begin, self.origin, True).kernel)
-        entries = self._entries(row) | {"steps": np.asarray(state.step)}
-        for name, value in entries.items():
+        args = (run.program, run.x, run.y, run.probe)
+        row = jax.tree.map(np.asarray, measure(*args, state, self.origin, run.options.drift))
+        if "outputs" in row and run.flat:
+            row["outputs"] = row["outputs"][..., 0]
+        if run.options.drift:
+            if self.kernel is None:
+                begin = start(run.program, self.origin, run.dtype)
+                self.kernel = np.asarray(measure(*args, begin, self.origin, True)["kernels"])
+            axes = tuple(range(int(run.program.lanes), row["kernels"].ndim))
+            row["drift"] = np.sqrt(((row["kernels"] - self.kernel) ** 2).sum(axes))
+        for name, value in (row | {"steps": np.asarray(state.step)}).items():
             old = self.rows.get(name)
             self.rows[name] = value[None] if old is None else np.concatenate([old, value[None]])
-
-    def _entries(self, row: Row) -> dict[str, Any]:
-        entries = {"loss": row.loss, "distance": row.distance}
-        if self.run.problem.path:
-            entries["path"] = row.path
-        if row.outputs is not None:
-            entries["outputs"] = row.outputs[..., 0] if self.run.flat else row.outputs
-        if row.kernel is not None:
-            lanes = 1 if self.run.problem.lanes else 0
-            axes = tuple(range(lanes, row.kernel.ndim))
-            entries["drift"] = np.sqrt(((row.kernel - self.kernel) ** 2).sum(axes))
-            entries["kernels"] = row.kernel
-        return entries
 
     def close(self, state: State, params: Any) -> list[Training]:
         """The finished runs, one for each lane, in the caller's kind of array."""
         numpy = isinstance(jax.tree.leaves(params)[0], np.ndarray) or self.run.dtype == np.float64
         hand = np.array if numpy else jnp.asarray
-        if not self.run.problem.lanes:
+        if not self.run.program.lanes:
             return [
                 self._one(jax.tree.map(hand, state), jax.tree.map(hand, self.best), lambda a: a)
             ]
@@ -143,24 +133,21 @@ class Log:
             steps, rows = steps[fine], {name: value[fine] for name, value in rows.items()}
             _warn_diverged(bad, rows)
         elif last < self.run.total or (
-            self.run.tolerance >= 0 and rows["loss"][-1] <= self.run.tolerance
+            self.run.options.goal >= 0 and rows["loss"][-1] <= self.run.options.goal
         ):
             outcome = "tolerance"
-        kept = self.run.keep_best
+        loss, step, params = best if self.run.options.keep_best else (None, None, None)
         return Training(
-            state.params,
-            best[2] if kept else None,
-            float(best[0]) if kept else None,
-            int(best[1]) if kept else None,
-            steps,
-            rows.get("loss", np.zeros(0)),
-            rows.get("outputs"),
-            rows.get("distance", np.zeros(0)),
-            rows.get("path"),
-            rows.get("drift"),
-            rows.get("kernels"),
-            outcome,
-            last,
+            params=state.params,
+            best_params=params,
+            best_loss=None if loss is None else float(loss),
+            best_step=None if step is None else int(step),
+            steps=steps,
+            loss=rows.get("loss", np.zeros(0)),
+            distance=rows.get("distance", np.zeros(0)),
+            **{name: rows.get(name) for name in ("outputs", "path", "drift", "kernels")},
+            outcome=outcome,
+            last_step=last,
         )
 
 
@@ -170,5 +157,5 @@ def _warn_diverged(step: int, rows: dict[str, Any]) -> None:
     warnings.warn(
         f"Training diverged: the loss at step {step} is not finite{first}. The records end before "
         "it. Choose a smaller learning rate; widelimit.optimise without one takes a stable rate.",
-        stacklevel=6,
+        stacklevel=7,
     )

@@ -4,17 +4,25 @@ The trained function is $f(x)=f_0(x)+k(x)\,\phi(\Theta)\,(y-f_0(X))$. Every form
 $\lambda=0$ and keeps its digits near it.
 """
 
+import math
+
 import numpy as np
+from jaxtyping import Float
+
+Spectrum = Float[np.ndarray, " n"]
 
 _NOTHING = 1e-20  # below this 1 - exp(-z) is z to rounding, and z may be subnormal
 
 
-def flow(values: np.ndarray, t: float) -> np.ndarray:
-    r"""Gradient flow: $\phi=(1-e^{-\lambda t})/\lambda$, $t$ at $\lambda=0$, for finite t.
+def flow(values: Spectrum, t: float = math.inf, ridge: float = 0.0) -> Spectrum:
+    r"""Gradient flow with weight decay r: $\phi=(1-e^{-(\lambda+r)t})/(\lambda+r)$, $t$ at $\lambda+r=0$.
+
+    For ever this is ridge regression, $\phi=1/(\lambda+r)$.
 
     Args:
         values: Eigenvalues, at least 0.
-        t: Time, at least 0 and finite.
+        t: Time, at least 0; infinity needs $\lambda+r>0$.
+        ridge: $r$, at least 0.
 
     Returns:
         The weights, of the shape of `values`.
@@ -22,18 +30,23 @@ def flow(values: np.ndarray, t: float) -> np.ndarray:
     Example:
         >>> flow(np.array([0.0, 1e-300, 1.0]), 2.0).round(4)
         array([2.    , 2.    , 0.8647])
+        >>> flow(np.array([0.0, 1.0]), ridge=1.0)
+        array([1. , 0.5])
     """
-    safe = np.where(values > 0, values, 1.0)
-    return np.where(values * t > _NOTHING, -np.expm1(-values * t) / safe, t)
+    total = values + ridge
+    if t == math.inf:
+        return 1 / total
+    safe = np.where(total > 0, total, 1.0)
+    return np.where(total * t > _NOTHING, -np.expm1(-total * t) / safe, t)
 
 
-def descent(values: np.ndarray, steps: int, lr: float) -> np.ndarray:
+def descent(values: Spectrum, steps: int, learning_rate: float) -> Spectrum:
     r"""Gradient descent: $\phi=(1-(1-\eta\lambda)^k)/\lambda$, $k\eta$ at $\lambda=0$.
 
     Args:
         values: Eigenvalues, at least 0.
         steps: $k$.
-        lr: $\eta$.
+        learning_rate: $\eta$.
 
     Returns:
         The weights, of the shape of `values`.
@@ -42,7 +55,7 @@ def descent(values: np.ndarray, steps: int, lr: float) -> np.ndarray:
         >>> descent(np.array([0.0, 0.5, 1.0, 3.0]), 2, 1.0)  # 3 diverges
         array([ 2. ,  1.5,  1. , -1. ])
     """
-    rate = lr * values
+    rate = learning_rate * values
     safe = np.where(values > 0, values, 1.0)
     slow = rate < 1
     # Below 1 the power is near 1 where it matters, and expm1 keeps the difference.
@@ -50,10 +63,10 @@ def descent(values: np.ndarray, steps: int, lr: float) -> np.ndarray:
     with np.errstate(over="ignore"):
         steep = 1 - (1 - np.where(slow, 1.0, rate)) ** steps
     learnt = np.where(slow, gentle, steep)
-    return np.where(rate * steps > _NOTHING, learnt / safe, float(steps) * lr)
+    return np.where(rate * steps > _NOTHING, learnt / safe, float(steps) * learning_rate)
 
 
-def heavy_ball(values: np.ndarray, steps: int, lr: float, momentum: float) -> np.ndarray:
+def heavy_ball(values: Spectrum, steps: int, learning_rate: float, momentum: float) -> Spectrum:
     r"""Gradient descent with momentum, exactly, by powers of one 3x3 matrix for each eigenvalue.
 
     $v\leftarrow\mu v+(\lambda\phi-1)$, $\phi\leftarrow\phi-\eta v$ from $\phi=v=0$: the weights
@@ -62,7 +75,7 @@ def heavy_ball(values: np.ndarray, steps: int, lr: float, momentum: float) -> np
     Args:
         values: Eigenvalues, at least 0.
         steps: $k$.
-        lr: $\eta$.
+        learning_rate: $\eta$.
         momentum: $\mu$.
 
     Returns:
@@ -73,9 +86,10 @@ def heavy_ball(values: np.ndarray, steps: int, lr: float, momentum: float) -> np
         >>> bool(np.allclose(heavy_ball(v, 7, 0.3, 0.0), descent(v, 7, 0.3)))
         True
     """
+    rate = learning_rate
     one, zero = np.ones_like(values), np.zeros_like(values)
     rows = [
-        [1 - lr * values, -lr * momentum * one, lr * one],
+        [1 - rate * values, -rate * momentum * one, rate * one],
         [values, momentum * one, -one],
         [zero, zero, one],
     ]

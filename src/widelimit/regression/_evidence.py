@@ -1,31 +1,38 @@
 """The marginal likelihood of a network, its gradient in the network's own numbers, and a fit."""
 
 import dataclasses
-import functools
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
+from jaxtyping import Float
 
-from widelimit.infinite import nngp, ntk
+from widelimit._base.arrays import is_transformed
+from widelimit.infinite import prepare
 from widelimit.layers import Layer
-from widelimit.linalg import cholesky
+from widelimit.linalg import Cholesky
 
-from ._posterior import check_noise, fitted
-from ._problem import Problem, as_kernel, as_problem, is_abstract
+from ._family import Family, Numbers, Template
+from ._fit import Ridge, fit
+from ._kernel import as_kernel
+from ._problem import Problem, as_problem
+from ._ridge import check_noise, reaching
 
-_TILE = 512  # rows of a tile whose derivative is taken: the state of all layers is kept
 _RANGE = 1e4  # how far a fit may move a number from its start
 
 
 def log_marginal_likelihood(
-    net: Layer, x: Any, y: Any, noise: Any = 0.0, *, kernel: str = "nngp"
-) -> Any:
+    net: Layer,
+    x: object,
+    y: object,
+    noise: float | jax.Array = 0.0,
+    *,
+    kernel: str = "nngp",
+) -> float | jax.Array:
     r"""The log probability of the targets under the prior, summed over outputs.
 
     $\log p(y)=-\tfrac12y^\top A^{-1}y-\tfrac12\log\det A-\tfrac n2\log2\pi$, $A=K+\sigma^2I$.
@@ -51,34 +58,36 @@ def log_marginal_likelihood(
     Reference:
         Rasmussen and Williams (2006), eq. 2.30.
     """
-    if is_abstract((net, x, y, noise)):
-        return _traced(net, x, y, noise, kernel)
+    if is_transformed((net, x, y, noise)):
+        return _traced(net, jnp.asarray(x), y, noise, kernel)
     problem = as_problem(net, x, y, kernel)
-    value, _ = _evidence(problem, check_noise(noise, problem))
+    model = _model(problem, check_noise(noise, problem))
+    value = _evidence(model)
     return value if problem.numpy else jnp.asarray(value, dtype=problem.dtype)
 
 
-def _traced(net: Layer, x: Any, y: Any, noise: Any, kernel: str) -> Any:
-    x = jnp.asarray(x)
-    y = jnp.asarray(y, dtype=x.dtype).reshape(x.shape[0], -1)
-    function = {"nngp": nngp, "ntk": ntk}[kernel]
-    n, outputs = y.shape
-    a = function(net, x) + jnp.asarray(noise, dtype=x.dtype) * jnp.eye(n, dtype=x.dtype)
+def _traced(net: Layer, x: jax.Array, y: object, noise: object, kernel: str) -> jax.Array:
+    targets = jnp.asarray(y, dtype=x.dtype).reshape(x.shape[0], -1)
+    n, outputs = targets.shape
+    a = prepare(net, kernel)(x) + jnp.asarray(noise, dtype=x.dtype) * jnp.eye(n, dtype=x.dtype)
     lower = jnp.linalg.cholesky(a)
-    half = jax.scipy.linalg.solve_triangular(lower, y, lower=True)
+    half = jax.scipy.linalg.solve_triangular(lower, targets, lower=True)
     log_det = 2 * jnp.log(jnp.diagonal(lower)).sum()
     return -((half**2).sum() + outputs * (log_det + n * math.log(2 * math.pi))) / 2
 
 
-def _evidence(problem: Problem, noise: float) -> tuple[float, Any]:
-    """The value and the factor."""
-    factor = cholesky(problem.gram(), noise, overwrite=True)
-    n, outputs = problem.y.shape
-    if noise == 0:
-        fitted(factor, problem)
-    half = factor.half_solve(problem.y)
-    constant = factor.log_det() + n * math.log(2 * math.pi)
-    return -(float((half**2).sum()) + outputs * constant) / 2, factor
+def _model(problem: Problem, noise: float) -> Ridge:
+    """The fit by Cholesky, whose determinant is needed."""
+    model = fit(problem, noise, solver="cholesky")
+    return reaching(model) if noise == 0 else model
+
+
+def _evidence(model: Ridge) -> float:
+    n, outputs = model.dual.shape
+    assert isinstance(model.factor, Cholesky)
+    constant = model.factor.log_det() + n * math.log(2 * math.pi)
+    half = model.factor.half_solve(model.problem.y)
+    return -(float((half**2).sum()) + outputs * constant) / 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,8 +115,8 @@ class EvidenceFit:
 
 def fit_evidence(
     net: Layer | Callable[..., Layer],
-    x: Any,
-    y: Any,
+    x: object,
+    y: object,
     *,
     start: dict[str, float] | None = None,
     noise: float = 0.1,
@@ -156,35 +165,21 @@ def fit_evidence(
     noise = check_noise(noise, problem)
     if fit_noise and noise == 0:
         raise ValueError("noise is varied on a logarithmic scale; start it above 0.")
-    signs = np.sign(values)
+    search = _Search(family, problem, kernel, np.sign(values), None if fit_noise else noise)
     first = np.log(np.append(np.abs(values), noise if fit_noise else []))
-    width = math.log(_RANGE)
-    bounds = [(v - width, v + width) for v in first]
-    if fit_noise:  # below this the matrix is singular to rounding for smooth kernels
-        low = math.log(1e-10 * float((problem.y**2).mean()))
-        bounds[-1] = (min(low, first[-1]), max(bounds[-1][1], low + 2 * width))
-
-    def objective(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        numbers = signs * np.exp(logs[: len(values)])
-        level = float(np.exp(logs[-1])) if fit_noise else noise
-        value, slopes, slope = _gradient(family, problem, numbers, level, kernel)
-        gradient = np.append(slopes * numbers, slope * level if fit_noise else [])
-        return -value, -gradient
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a jitter at a trial point; the answer is checked below
         out = scipy.optimize.minimize(
-            objective,
+            search.objective,
             first,
             jac=True,
             method="L-BFGS-B",
-            bounds=bounds,
+            bounds=search.bounds(first),
             options={"maxiter": max_steps},
         )
-    numbers = signs * np.exp(out.x[: len(values)])
-    level = float(np.exp(out.x[-1])) if fit_noise else noise
+    numbers, level = search.at(out.x)
     best = family.network(numbers)
-    value, _ = _evidence(as_problem(best, x, y, kernel), level)
+    value = _evidence(_model(as_problem(best, x, y, kernel), level))
     return EvidenceFit(
         best,
         level,
@@ -196,33 +191,46 @@ def fit_evidence(
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class _Family:
-    """Networks that differ in some numbers; hashable, so that one compilation serves all."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Search:
+    """The evidence as a function of the logarithms of the numbers and of the noise."""
 
-    build: Any  # a function of names, or a tree structure
-    names: tuple[str, ...]
-    fixed: tuple[float | None, ...]
+    family: Family
+    problem: Problem
+    kernel: str
+    signs: Numbers
+    noise: float | None  # None: fitted
 
-    def network(self, numbers: Any) -> Layer:
-        if self.names:
-            return self.build(**dict(zip(self.names, _plain(numbers), strict=True)))
-        rest = iter(_plain(numbers))
-        return jax.tree.unflatten(
-            self.build, [next(rest) if value is None else value for value in self.fixed]
-        )
+    def at(self, logs: Float[np.ndarray, " q"]) -> tuple[Numbers, float]:
+        """The numbers and the noise."""
+        numbers = self.signs * np.exp(logs[: len(self.signs)])
+        return numbers, float(np.exp(logs[-1])) if self.noise is None else self.noise
 
-    def named(self, numbers: np.ndarray) -> Any:
-        if self.names:
-            return dict(zip(self.names, numbers.tolist(), strict=True))
-        return tuple(numbers.tolist())
+    def bounds(self, first: Float[np.ndarray, " q"]) -> list[tuple[float, float]]:
+        """How far each logarithm may move."""
+        width = math.log(_RANGE)
+        bounds = [(float(v) - width, float(v) + width) for v in first]
+        if self.noise is None:  # below this the matrix is singular to rounding for smooth kernels
+            low = math.log(1e-10 * float((self.problem.y**2).mean()))
+            bounds[-1] = (min(low, float(first[-1])), max(bounds[-1][1], low + 2 * width))
+        return bounds
+
+    def objective(self, logs: Float[np.ndarray, " q"]) -> tuple[float, Float[np.ndarray, " q"]]:
+        """Minus the evidence, and its slopes."""
+        numbers, noise = self.at(logs)
+        kernel = as_kernel(self.family.network(numbers), self.kernel)
+        model = _model(dataclasses.replace(self.problem, kernel=kernel), noise)
+        assert isinstance(model.factor, Cholesky)
+        n, outputs = model.dual.shape
+        weights = (model.dual @ model.dual.T - outputs * model.factor.solve(np.eye(n))) / 2
+        slopes = numbers * self.family.pull_back(self.kernel, numbers, self.problem.x, weights)
+        level = [noise * float(np.trace(weights))] if self.noise is None else []
+        return -_evidence(model), -np.append(slopes, level)
 
 
-def _plain(numbers: Any) -> list[Any]:
-    return numbers.tolist() if isinstance(numbers, np.ndarray) else list(numbers)
-
-
-def _family(net: Any, start: dict[str, float] | None) -> tuple[_Family, np.ndarray]:
+def _family(
+    net: Layer | Callable[..., Layer], start: dict[str, float] | None
+) -> tuple[Family, Numbers]:
     if isinstance(net, Layer):
         if start is not None:
             raise ValueError("start names the arguments of a function; a network has its numbers.")
@@ -230,7 +238,7 @@ def _family(net: Any, start: dict[str, float] | None) -> tuple[_Family, np.ndarr
         leaves, structure = jax.tree.flatten(net)
         leaves = [float(v) for v in leaves]
         fixed = tuple(v if v == 0 else None for v in leaves)
-        return _Family(structure, (), fixed), np.array([v for v in leaves if v != 0])
+        return Family(Template(structure, fixed)), np.array([v for v in leaves if v != 0])
     if not callable(net) or not start:
         raise TypeError(
             "A network was expected, or a function that builds one together with "
@@ -241,47 +249,4 @@ def _family(net: Any, start: dict[str, float] | None) -> tuple[_Family, np.ndarr
         raise ValueError(
             f"Numbers are varied on a logarithmic scale; start them finite and not 0, got {start}."
         )
-    return _Family(net, tuple(start), ()), values
-
-
-def _gradient(
-    family: _Family, problem: Problem, numbers: np.ndarray, noise: float, kernel: str
-) -> tuple[float, np.ndarray, float]:
-    """Value, derivative in the numbers, derivative in the noise."""
-    net = family.network(numbers)
-    here = dataclasses.replace(problem, kernel=as_kernel(net, kernel))
-    value, factor = _evidence(here, noise)
-    dual = factor.solve(problem.y)
-    outputs = problem.y.shape[1]
-    weights = (dual @ dual.T - outputs * factor.solve(np.eye(len(dual)))) / 2
-    slope = float(np.trace(weights))
-    total = np.zeros(len(numbers))
-    if not len(numbers):
-        return value, total, slope
-    with jax.enable_x64(True):
-        for x1, x2, block in _tiles(problem.x, weights):
-            part = _pull_back(family, kernel, tuple(map(float, numbers)), x1, x2, block)
-            total += np.array([float(p) for p in part])
-    return value, total, slope
-
-
-def _tiles(x: np.ndarray, weights: np.ndarray) -> Any:
-    """Tiles of one shape, filled up with points of weight 0, so that two compilations serve all."""
-    n, tile = len(x), min(_TILE, len(x))
-    starts = range(0, n, tile)
-    filled = np.concatenate([x, np.repeat(x[:1], -n % tile, axis=0)])
-    for i in starts:
-        for j in range(0, i + 1, tile):
-            part = weights[i : i + tile, j : j + tile] * (1.0 if i == j else 2.0)
-            block = np.zeros((tile, tile))
-            block[: part.shape[0], : part.shape[1]] = part
-            yield filled[i : i + tile], None if i == j else filled[j : j + tile], block
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _pull_back(
-    family: _Family, kernel: str, numbers: tuple[Any, ...], x1: Any, x2: Any, weights: Any
-) -> tuple[Any, ...]:
-    """The derivative of sum(weights * kernel) in the numbers."""
-    function = {"nngp": nngp, "ntk": ntk}[kernel]
-    return jax.grad(lambda n: (weights * function(family.network(n), x1, x2)).sum())(numbers)
+    return Family(net, tuple(start)), values

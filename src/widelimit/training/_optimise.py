@@ -1,6 +1,7 @@
 """Training of finite networks."""
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from widelimit._base.arrays import as_array
+from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
 from widelimit.finite import FiniteNetwork
-from widelimit.finite._convention import as_key
 
 from . import _checkpoint as checkpoints
 from ._loop import advance, lenient, start
-from ._optimiser import check_optimiser
+from ._options import Options, Progress, as_options
 from ._records import Log, Run, Training
-from ._setup import goal, initial, precision, prepare
+from ._setup import initial, precision, prepare
 
 _SIDE_BY_SIDE = {"cpu": 2**26, "gpu": 2**33}  # bytes of states that are trained side by side
-
-Progress = Callable[[int, int], None]
 
 
 def optimise(
@@ -31,22 +30,8 @@ def optimise(
     *,
     params: Any = None,
     key: Any = 0,
-    optimiser: Any = "sgd",
-    learning_rate: float | None = None,
-    steps: int | None = None,
-    epochs: int | None = None,
-    batch_size: int | None = None,
-    shuffle: bool = True,
-    loss: Any = "squared",
-    record: int | Sequence[int] | None = None,
-    probe: Any = None,
-    path: bool = False,
-    drift: bool = False,
-    keep_best: bool = False,
-    tolerance: float | None = None,
-    dtype: Any = None,
-    progress: Progress | None = None,
     checkpoint: str | Path | None = None,
+    **options: Any,
 ) -> Training:
     r"""Train a finite network.
 
@@ -59,25 +44,26 @@ def optimise(
         y: Targets, shape (n,) or (n, k).
         params: Initial parameters; None draws them with `key`. Needed for a plain function.
         key: A JAX key or an integer; decides the weights and the order of the points.
-        optimiser: "sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", or an Optax optimiser.
-        learning_rate: With a name; None: half of $2/\lambda_{\max}(\hat\Theta_0)$ for "sgd", 1e-2 with
-            momentum, 1e-3 for the others.
-        steps: Gradient steps. Give either this or `epochs`.
-        epochs: Passes over the points.
-        batch_size: Points in a step; it must divide n. None: all.
-        shuffle: Whether every pass has its own random order.
-        loss: "squared", "huber", "logistic", "cross-entropy", or a function of (f, y) that sums over
-            the points.
-        record: The steps to record, or how many, evenly spaced after the first. None: 0 and the end.
-        probe: Points whose outputs are recorded, shape (points, d).
-        path: Whether to record the length of the path of the parameters.
-        drift: Whether to record the drift of the tangent kernel.
-        keep_best: Whether to keep the parameters of least training loss, compared after each pass.
-        tolerance: Stop once the training loss is at most this (compared after each pass).
-        dtype: Of the weights where they are drawn; float32 by default.
-        progress: Called with (steps done, steps in all) at each record; `progress_bar()` makes one.
         checkpoint: A .npz file, written at each record. If it exists, the run continues from it
             and gives the same numbers, bit for bit, as a run that was never interrupted.
+        **options: By name, all of them optional except `steps` or `epochs`:
+            optimiser: "sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", or an Optax optimiser.
+            learning_rate: With a name; None: half of $2/\lambda_{\max}(\hat\Theta_0)$ for "sgd", 1e-2 with
+                momentum, 1e-3 for the others.
+            steps: Gradient steps. Give either this or `epochs`.
+            epochs: Passes over the points.
+            batch_size: Points in a step; it must divide n. None: all.
+            shuffle: Whether every pass has its own random order.
+            loss: "squared", "huber", "logistic", "cross-entropy", or a function of (f, y) that sums over
+                the points.
+            record: The steps to record, or how many, evenly spaced after the first. None: 0 and the end.
+            probe: Points whose outputs are recorded, shape (points, d).
+            path: Whether to record the length of the path of the parameters.
+            drift: Whether to record the drift of the tangent kernel.
+            keep_best: Whether to keep the parameters of least training loss, compared after each pass.
+            tolerance: Stop once the training loss is at most this (compared after each pass).
+            dtype: Of the weights where they are drawn; float32 by default.
+            progress: Called with (steps done, steps in all) at each record; `progress_bar()` makes one.
 
     Returns:
         The trained parameters and the records.
@@ -95,15 +81,17 @@ def optimise(
     Reference:
         Lee et al. (2019); Tirer, Bruna and Giryes (2022), section 5.
     """
-    check_optimiser(optimiser, learning_rate)
-    key = as_key(key)
-    params = initial(model, params, key, x, y, dtype)
+    chosen, key = as_options(options), as_key(key)
+    params = initial(model, params, key, x, y, chosen.dtype)
+    return _alone(model, params, x, y, key, chosen, checkpoint)
+
+
+def _alone(
+    model: Any, params: Any, x: Any, y: Any, key: Any, options: Options, file: str | Path | None
+) -> Training:
     with precision(params):
-        settings = (optimiser, learning_rate, steps, epochs, batch_size, shuffle, loss)
-        run = prepare(model, params, x, y, settings, record, probe, (path, drift), lanes=0)
-        run = run._replace(keep_best=keep_best, tolerance=goal(tolerance))
-        file = None if checkpoint is None else Path(checkpoint)
-        return _train(run, params, key, progress, file)[0]
+        run = prepare(model, params, x, y, options, lanes=0)
+        return _train(run, params, key, None if file is None else Path(file))[0]
 
 
 def optimise_many(
@@ -143,57 +131,34 @@ def optimise_many(
             raise TypeError(f"optimise_many draws the networks itself and takes no {name}.")
     if not isinstance(model, FiniteNetwork):
         raise TypeError(f"optimise_many needs a FiniteNetwork, got {type(model).__name__}.")
+    chosen = as_options(options)
     keys = range(as_count(keys, "keys", minimum=1)) if isinstance(keys, int) else list(keys)
     keys = [as_key(key) for key in keys]
-    shared = {"optimiser": "sgd", "learning_rate": None, **options}
-    check_optimiser(shared["optimiser"], shared["learning_rate"])
     x = as_array(x, "x", rank=2, layout="(points, features)")
     count = model.num_params(x.shape[1], np.shape(y)[1] if np.ndim(y) == 2 else None)
     if side_by_side is None:
         limit = _SIDE_BY_SIDE.get(jax.default_backend(), 2**33)
         side_by_side = count * len(keys) * 16 <= limit
     if side_by_side and len(keys) > 1:
-        return _lanes(model, x, y, keys, **options)
-    progress = options.pop("progress", None)
+        return _lanes(model, x, y, keys, chosen)
+    quiet = dataclasses.replace(chosen, progress=None)
     runs = []
     for i, key in enumerate(keys):
-        runs.append(optimise(model, x, y, key=key, **options))
-        if progress is not None:
-            progress(i + 1, len(keys))
+        params = initial(model, None, key, x, y, chosen.dtype)
+        runs.append(_alone(model, params, x, y, key, quiet, None))
+        if chosen.progress is not None:
+            chosen.progress(i + 1, len(keys))
     return runs
 
 
 def _lanes(
-    model: FiniteNetwork,
-    x: Any,
-    y: Any,
-    keys: list[Any],
-    *,
-    optimiser: Any = "sgd",
-    learning_rate: Any = None,
-    steps: Any = None,
-    epochs: Any = None,
-    batch_size: Any = None,
-    shuffle: bool = True,
-    loss: Any = "squared",
-    record: Any = None,
-    probe: Any = None,
-    path: bool = False,
-    drift: bool = False,
-    keep_best: bool = False,
-    tolerance: Any = None,
-    dtype: Any = None,
-    progress: Any = None,
+    model: FiniteNetwork, x: Any, y: Any, keys: list[Any], options: Options
 ) -> list[Training]:
-    drawn = [initial(model, None, key, x, y, dtype) for key in keys]
+    drawn = [initial(model, None, key, x, y, options.dtype) for key in keys]
     with precision(drawn[0]):
-        settings = (optimiser, learning_rate, steps, epochs, batch_size, shuffle, loss)
-        run = prepare(
-            model, drawn[0], x, y, settings, record, probe, (path, drift), lanes=len(keys)
-        )
-        run = run._replace(keep_best=keep_best, tolerance=goal(tolerance))
+        run = prepare(model, drawn[0], x, y, options, lanes=len(keys))
         params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *drawn)
-        return _train(run, params, jnp.stack(keys), progress, None)
+        return _train(run, params, jnp.stack(keys), None)
 
 
 def progress_bar(label: str = "training") -> Progress:
@@ -226,14 +191,14 @@ def progress_bar(label: str = "training") -> Progress:
     return show
 
 
-def _train(run: Run, params: Any, key: Any, progress: Any, file: Path | None) -> list[Training]:
+def _train(run: Run, params: Any, key: Any, file: Path | None) -> list[Training]:
     """Alternate compiled stretches and records."""
-    problem = run.problem
-    state = start(problem, params, run.dtype)
+    program, progress = run.program, run.options.progress
+    state = start(program, params, run.dtype)
     origin = jax.tree.map(jnp.array, params)
     order = (
         jax.vmap(jax.random.fold_in, (0, None))(key, 1)
-        if problem.lanes
+        if program.lanes
         else jax.random.fold_in(key, 1)
     )
     log = Log(run, origin)
@@ -241,13 +206,13 @@ def _train(run: Run, params: Any, key: Any, progress: Any, file: Path | None) ->
     if file is not None and file.exists():
         trees, log.rows = checkpoints.load(file, mark, {"state": state, "best": log.best})
         state, log.best = jax.tree.map(jnp.array, (trees["state"], trees["best"]))
-    target = run.tolerance if run.passes == 1 else -1.0
+    target = run.options.goal if run.passes == 1 else -1.0
     for stop in _stops(run):
         if stop < int(state.step) or (
             stop == int(state.step) and stop in log.rows.get("steps", ())
         ):
             continue
-        state = advance(problem, run.x, run.y, order, state, stop, target)
+        state = advance(program, run.x, run.y, order, state, stop, target)
         if bool((np.asarray(state.bad) >= 0).all()):
             break
         met = log.look(state, stop)
@@ -263,16 +228,16 @@ def _train(run: Run, params: Any, key: Any, progress: Any, file: Path | None) ->
 def _stops(run: Run) -> list[int]:
     """Where the loop returns: at records, and after passes where the loss must be looked at."""
     stops = set(run.record.tolist())
-    if run.keep_best or (run.tolerance >= 0 and run.passes > 1):
+    if run.options.keep_best or (run.options.goal >= 0 and run.passes > 1):
         stops |= set(range(0, run.total + 1, run.passes))
     return sorted(stops | {run.total})
 
 
 def _mark(run: Run, params: Any, key: Any) -> str:
-    model = run.problem.model
+    model = run.program.model
     name = repr(model) if isinstance(model, FiniteNetwork) else getattr(model, "__qualname__", "")
-    loss = getattr(run.problem.loss, "__qualname__", "")
-    optimiser = run.problem.optimiser
+    loss = getattr(run.program.loss, "__qualname__", "")
+    optimiser = run.program.optimiser
     with lenient():
         blank = optimiser.init(params)
         # What it does to a gradient of ones tells its learning rate and most of its settings.
@@ -282,5 +247,6 @@ def _mark(run: Run, params: Any, key: Any) -> str:
     arrays = [np.asarray(a) for a in (run.x, run.y, *jax.tree.leaves(params))]
     probe = np.zeros(0) if run.probe is None else np.asarray(run.probe)
     data = np.asarray(jax.random.key_data(key))
-    flags = (run.problem.batch, run.problem.shuffle, run.problem.path, run.drift, run.keep_best)
+    options, program = run.options, run.program
+    flags = (program.batch, program.shuffle, program.path, options.drift, options.keep_best)
     return checkpoints.fingerprint(name, loss, structure, flags, probe, data, *arrays)

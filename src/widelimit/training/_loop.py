@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from widelimit.finite import FiniteNetwork, empirical_ntk
+from widelimit.finite import FiniteNetwork
+
+from ._optimiser import tangent_kernel
 
 
-class Problem(NamedTuple):
+class Program(NamedTuple):
     """What is fixed at compile time.
 
     Attributes:
@@ -73,11 +75,11 @@ def lenient() -> Iterator[None]:
         yield
 
 
-def start(problem: Problem, params: Any, dtype: Any) -> State:
+def start(program: Program, params: Any, dtype: Any) -> State:
     """The state before the first step."""
     with lenient():
-        optimiser = problem.map(problem.optimiser.init, 0)(params)
-    shape = jax.tree.leaves(params)[0].shape[:1] if problem.lanes else ()
+        optimiser = program.map(program.optimiser.init, 0)(params)
+    shape = jax.tree.leaves(params)[0].shape[:1] if program.lanes else ()
     return State(
         jnp.zeros((), jnp.int32),
         jax.tree.map(jnp.array, params),  # a copy: the loop overwrites its state
@@ -88,30 +90,30 @@ def start(problem: Problem, params: Any, dtype: Any) -> State:
     )
 
 
-def _step(problem: Problem, state: State, x: Any, y: Any, key: Any) -> State:
+def _step(program: Program, state: State, x: Any, y: Any, key: Any) -> State:
     """One step of one network."""
-    xb, yb = _batch(problem, x, y, key, state.step)
-    objective = lambda p: problem.loss(problem.outputs(p, xb), yb)
+    xb, yb = _batch(program, x, y, key, state.step)
+    objective = lambda p: program.loss(program.outputs(p, xb), yb)
     loss, gradient = jax.value_and_grad(objective)(state.params)
     with lenient():
-        updates, optimiser = problem.optimiser.update(gradient, state.optimiser, state.params)
+        updates, optimiser = program.optimiser.update(gradient, state.optimiser, state.params)
     params = jax.tree.map(lambda p, u: p + u.astype(p.dtype), state.params, updates)
-    path = state.path + length(updates) if problem.path else state.path
+    path = state.path + length(updates) if program.path else state.path
     first = (state.bad < 0) & ~jnp.isfinite(loss)
     bad = jnp.where(first, state.step, state.bad)
     return State(state.step, params, optimiser, path, loss.astype(state.loss.dtype), bad)
 
 
-def _batch(problem: Problem, x: Any, y: Any, key: Any, step: Any) -> Any:
+def _batch(program: Program, x: Any, y: Any, key: Any, step: Any) -> Any:
     """The points of this step; the order of a pass depends on the key and the pass alone."""
-    if problem.batch == len(x):
+    if program.batch == len(x):
         return x, y
-    batches = len(x) // problem.batch
+    batches = len(x) // program.batch
     order = jnp.arange(len(x))
-    if problem.shuffle:
+    if program.shuffle:
         order = jax.random.permutation(jax.random.fold_in(key, step // batches), len(x))
-    first = (step % batches) * problem.batch
-    chosen = jax.lax.dynamic_slice_in_dim(order, first, problem.batch)
+    first = (step % batches) * program.batch
+    chosen = jax.lax.dynamic_slice_in_dim(order, first, program.batch)
     return x[chosen], y[chosen]
 
 
@@ -122,7 +124,7 @@ def length(tree: Any) -> Any:
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=4)
 def advance(
-    problem: Problem, x: Any, y: Any, key: Any, state: State, stop: Any, goal: Any
+    program: Program, x: Any, y: Any, key: Any, state: State, stop: Any, goal: Any
 ) -> State:
     """Steps until `stop`, the goal (on the last batch's loss), or divergence.
 
@@ -135,55 +137,41 @@ def advance(
         return (state.step < stop) & jnp.any(alive)
 
     def body(state: State) -> State:
-        one = lambda s, k: _step(problem, s._replace(step=state.step), x, y, k)
-        each = jax.vmap(one, (_LANES, 0), _LANES) if problem.lanes else one
+        one = lambda s, k: _step(program, s._replace(step=state.step), x, y, k)
+        each = jax.vmap(one, (_LANES, 0), _LANES) if program.lanes else one
         new = each(state._replace(step=None), key)
         return new._replace(step=state.step + 1)
 
     return jax.lax.while_loop(more, body, state)
 
 
-class Row(NamedTuple):
-    """What is recorded: see `Training`."""
-
-    loss: Any
-    outputs: Any
-    distance: Any
-    path: Any
-    kernel: Any
-
-
 @functools.partial(jax.jit, static_argnums=(0, 6))
 def measure(
-    problem: Problem, x: Any, y: Any, probe: Any, state: State, origin: Any, kernel: bool
-) -> Row:
-    """The record of the present state; `kernel`: with the tangent kernel on the training points."""
+    program: Program, x: Any, y: Any, probe: Any, state: State, origin: Any, kernel: bool
+) -> dict[str, Any]:
+    """The record of the present state, by the names of `Training`; `kernel`: with `kernels`."""
 
-    def one(params: Any, start: Any) -> Any:
-        loss = problem.loss(problem.outputs(params, x), y)
-        outputs = None if probe is None else problem.outputs(params, probe)
-        distance = length(jax.tree.map(jnp.subtract, params, start))
-        theta = _kernel(problem.model, params, x) if kernel else None
-        return loss, outputs, distance, theta
+    def one(params: Any, start: Any) -> dict[str, Any]:
+        row = {
+            "loss": program.loss(program.outputs(params, x), y),
+            "distance": length(jax.tree.map(jnp.subtract, params, start)),
+        }
+        if probe is not None:
+            row["outputs"] = program.outputs(params, probe)
+        return row | {"kernels": tangent_kernel(program.model, params, x)} if kernel else row
 
-    loss, outputs, distance, theta = problem.map(one, 0, 0)(state.params, origin)
-    return Row(loss, outputs, distance, state.path, theta)
-
-
-def _kernel(model: Any, params: Any, x: Any) -> Any:
-    if isinstance(model, FiniteNetwork):
-        return model.ntk(params, x)
-    return empirical_ntk(model, params, x)
+    row = program.map(one, 0, 0)(state.params, origin)
+    return row | {"path": state.path} if program.path else row
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def full_loss(problem: Problem, x: Any, y: Any, params: Any) -> Any:
+def full_loss(program: Program, x: Any, y: Any, params: Any) -> Any:
     """The loss on all points."""
-    return problem.map(lambda p: problem.loss(problem.outputs(p, x), y), 0)(params)
+    return program.map(lambda p: program.loss(program.outputs(p, x), y), 0)(params)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def keep(problem: Problem, better: Any, params: Any, best: Any) -> Any:
+def keep(program: Program, better: Any, params: Any, best: Any) -> Any:
     """The better of two sets of parameters, lane by lane."""
     pick = lambda flag, p, b: jax.tree.map(lambda u, v: jnp.where(flag, u, v), p, b)
-    return problem.map(pick, 0, 0, 0)(better, params, best)
+    return program.map(pick, 0, 0, 0)(better, params, best)

@@ -1,0 +1,31 @@
+r"""Kernel regression, once: $f(x)=k(x)\,\phi(K)\,y$, its errors, its posterior, its evidence.
+
+`fit` is the engine: a `Problem` (data and kernel) becomes a `Ridge` (the fitted function).
+
+What is added to the diagonal of $K$ has two names. It is the `ridge` where a function is fitted
+(`ridge`, the estimators): a price for large functions. It is the `noise` where the same number is
+the variance of the observations (`posterior`, `log_marginal_likelihood`, `fit_evidence`).
+"""
+
+from ._data import Data as Data
+from ._data import as_weights as as_weights
+from ._data import merge as merge
+from ._evidence import EvidenceFit as EvidenceFit
+from ._evidence import fit_evidence as fit_evidence
+from ._evidence import log_marginal_likelihood as log_marginal_likelihood
+from ._family import Family as Family
+from ._fit import Ridge as Ridge
+from ._fit import fit as fit
+from ._kernel import FunctionKernel as FunctionKernel
+from ._kernel import Kernel as Kernel
+from ._kernel import as_kernel as as_kernel
+from ._kernel import gaussian_kernel as gaussian_kernel
+from ._phi import descent as descent
+from ._phi import flow as flow
+from ._phi import heavy_ball as heavy_ball
+from ._posterior import Predictive as Predictive
+from ._posterior import posterior as posterior
+from ._problem import Problem as Problem
+from ._problem import as_problem as as_problem
+from ._ridge import ridge as ridge
+from ._spectral import Spectral as Spectral

@@ -1,0 +1,89 @@
+"""Kernel ridge regression with a network's kernel."""
+
+import numpy as np
+
+from widelimit.layers import Layer
+
+from ._choose import Choice
+from ._fit import Ridge, fit
+from ._kernel import KernelLike
+from ._problem import Problem, as_problem
+
+
+def ridge(
+    net: Layer | None,
+    x: object,
+    y: object,
+    ridge: Choice = 1e-3,
+    *,
+    kernel: KernelLike = "ntk",
+    solver: str = "auto",
+    tolerance: float = 1e-6,
+) -> Ridge:
+    r"""Kernel ridge regression with leave-one-out errors in closed form.
+
+    $\alpha=(K+rI)^{-1}y$, $y_i-f_{-i}(x_i)=\alpha_i/[(K+rI)^{-1}]_{ii}$. With several ridges, one
+    eigendecomposition gives the errors of all, and the best is taken.
+
+    Args:
+        net: The network; None where `kernel` needs none.
+        x: Training points, shape (n, d).
+        y: Targets, shape (n,) or (n, k).
+        ridge: A number; several to choose from by the leave-one-out error; "loo": twenty over nine
+            decades; "evidence": the largest marginal likelihood.
+        kernel: "ntk", "nngp", "gaussian", or a function of (x1, x2).
+        solver: "cholesky"; "cg", which never stores the matrix and gives no leave-one-out errors;
+            "auto" takes the first up to 20000 points.
+        tolerance: Of the relative residual of CG.
+
+    Returns:
+        The fitted model.
+
+    Example:
+        >>> import numpy as np, widelimit as wl
+        >>> x = np.linspace(-1, 1, 9)[:, None]
+        >>> model = wl.ridge(wl.mlp(2, b_std=0.5), x, np.sin(3 * x[:, 0]), [1e-6, 1e-3, 1.0])
+        >>> model.ridge, bool(np.abs(model.errors[1:-1]).max() < 0.3)
+        (1e-06, True)
+
+    Reference:
+        Rasmussen and Williams (2006), section 5.4.2.
+    """
+    problem = as_problem(net, x, y, kernel)
+    if isinstance(ridge, str):
+        if ridge not in ("loo", "evidence"):
+            raise ValueError(f"ridge must be numbers, 'loo' or 'evidence', got {ridge!r}.")
+    elif np.ndim(ridge) == 0:
+        ridge = check_noise(ridge, problem)
+    return reaching(fit(problem, ridge, solver=solver, tolerance=tolerance))
+
+
+def check_noise(noise: object, problem: Problem) -> float:
+    """A finite variance, and no contradiction among the targets if it is 0."""
+    value = float(np.asarray(noise))
+    if not (np.isfinite(value) and value >= 0):
+        raise ValueError(f"noise is a variance, finite and at least 0; got {noise}.")
+    if value == 0:
+        pair = problem.data.contradiction
+        if pair is not None:
+            raise ValueError(
+                f"Rows {pair[0]} and {pair[1]} of x are equal but their targets differ, so without "
+                "noise no function fits both. Give noise > 0, or average such targets."
+            )
+    return value
+
+
+def reaching(model: Ridge) -> Ridge:
+    """The model, or an error where a singular matrix cannot reach the targets.
+
+    A jitter makes every system solvable; what it leaves unexplained, jitter times the weights, is
+    rounding if the targets are in the kernel's range, and of their size if they are not.
+    """
+    missed = model.jitter * float(np.abs(model.dual).max())
+    if missed > 1e-3 * float(np.abs(model.problem.y).max()):
+        raise ValueError(
+            "Without noise no function of this kernel fits the targets: the kernel matrix is "
+            f"singular, and {missed:.1e} of the targets lies outside its range. Give noise > 0 (a "
+            "ridge), give the network biases, or remove points that it cannot tell apart."
+        )
+    return model

@@ -1,0 +1,108 @@
+"""Checks of a training run, before any work."""
+
+import contextlib
+import functools
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from widelimit._base.arrays import as_array, float_dtype
+from widelimit.dynamics import as_loss, check_targets
+from widelimit.finite import FiniteNetwork
+
+from ._loop import Program
+from ._optimiser import critical_rate, named_optimiser, warn_if_unstable
+from ._options import Options
+from ._records import Run
+
+_MEMORY = 2**31  # bytes of records beyond which a run is refused
+_DEFAULT_RATES = {"momentum": 1e-2, "nesterov": 1e-2}
+
+
+def initial(model: Any, params: Any, key: Any, x: Any, y: Any, dtype: Any) -> Any:
+    """The parameters to begin with."""
+    if params is not None:
+        return params
+    if not isinstance(model, FiniteNetwork):
+        raise TypeError("A plain function was passed as the model; pass its parameters as params.")
+    x = as_array(x, "x", rank=2, layout="(points, features)")
+    outputs = np.shape(y)[1] if np.ndim(y) == 2 else None
+    return model.init(key, x.shape[1], outputs, dtype=dtype)
+
+
+def precision(params: Any) -> Any:
+    """64-bit arithmetic where the weights have 64 bits."""
+    wide = np.dtype(float_dtype(params)) == np.float64
+    return jax.enable_x64(True) if wide else contextlib.nullcontext()
+
+
+def prepare(model: Any, params: Any, x: Any, y: Any, options: Options, *, lanes: int) -> Run:
+    """Check everything before any work, and settle the learning rate."""
+    dtype = np.dtype(float_dtype(params))
+    x = as_array(x, "x", rank=2, layout="(points, features)")
+    flat = np.ndim(y) == 1
+    layout = "(points,)" if flat else "(points, outputs)"
+    y = np.asarray(as_array(y, "y", rank=1 if flat else 2, layout=layout)).reshape(len(y), -1)
+    if len(x) != len(y):
+        raise ValueError(f"x has {len(x)} points and y has {len(y)} targets; they must agree.")
+    check_targets(options.loss, y)
+    batch = options.batch(len(x))
+    passes = len(x) // batch
+    total = options.total(passes)
+    probe = _probe(options.probe, x.shape[1], dtype)
+    record = options.records(total)
+    numbers = 0 if probe is None else len(probe) * y.shape[1]
+    numbers += y.size**2 if options.drift else 0
+    _check_memory(len(record), numbers, dtype, max(lanes, 1))
+    x, y = jnp.asarray(x, dtype), jnp.asarray(y, dtype)
+    optimiser = options.optimiser
+    if isinstance(optimiser, str):
+        optimiser = _named(model, params, x, batch, options)
+    if isinstance(model, eqx.Module) and not isinstance(model, FiniteNetwork):
+        held: Any = model  # it may hold arrays, which have no hash; a partial has one
+        model = functools.partial(held)
+    fixed = (model, as_loss(options.loss), optimiser, batch, options.shuffle, options.path)
+    program = Program(*fixed, lanes=lanes > 0)
+    shape = jax.eval_shape(program.outputs, params, x).shape
+    if shape != y.shape:
+        raise ValueError(
+            f"The model has outputs of shape {shape}, the targets have {y.shape}. Draw the weights "
+            f"with output_dim={y.shape[1]}, or pass targets of shape {shape}."
+        )
+    return Run(program, options, x, y, probe, total, record, passes, flat, dtype)
+
+
+def _probe(probe: Any, features: int, dtype: Any) -> Any:
+    if probe is None:
+        return None
+    probe = as_array(probe, "probe", rank=2, layout="(points, features)")
+    if probe.shape[1] != features:
+        raise ValueError(f"probe has {probe.shape[1]} features, x has {features}.")
+    return jnp.asarray(probe, dtype)
+
+
+def _check_memory(records: int, numbers: int, dtype: Any, lanes: int) -> None:
+    size = records * numbers * dtype.itemsize * lanes
+    if size > _MEMORY:
+        raise ValueError(
+            f"{records} records of the outputs on the probe points (and of the kernel, for the "
+            f"drift) would need {size / 2**30:.1f} GiB (limit {_MEMORY / 2**30:.0f} GiB). "
+            "Record fewer steps or fewer points."
+        )
+
+
+def _named(model: Any, params: Any, x: Any, batch: int, options: Options) -> Any:
+    """The optimiser behind a name; plain gradient descent is checked against its bound."""
+    name, rate = options.optimiser, options.learning_rate
+    if name == "sgd" and options.loss == "squared":
+        bound = critical_rate(model, params, x, batch)
+        if rate is None:
+            rate = 1e-2 if bound is None else bound / 2
+        elif bound is not None:
+            warn_if_unstable(float(rate), bound, stacklevel=6)
+    if rate is None:
+        rate = 1e-2 if name == "sgd" else _DEFAULT_RATES.get(name, 1e-3)
+    return named_optimiser(name, float(rate))
