@@ -1,27 +1,28 @@
 """Kernels and interpolants on the circle, where the kernel is a function of one angle."""
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
+from jaxtyping import ArrayLike, Float
 
 from widelimit.analysis import smoothness
 from widelimit.dynamics import gaussian_kernel
 from widelimit.infinite import ntk
 from widelimit.layers import Layer
 
-from ._setting import JITTER
+from .._setting import JITTER
 
 POINTS = 4096  # N of the measures, as in the papers
 SHOWN = 512  # points of a curve in a figure
 
 
-def grid(points: int = POINTS) -> np.ndarray:
+def grid(points: int = POINTS) -> Float[np.ndarray, " n"]:
     r"""$b_q=-\pi+2\pi q/N$."""
     return -np.pi + 2 * np.pi * np.arange(points) / points
 
 
-def kernel_at(net: Layer | None, angle: Any) -> np.ndarray:
+def kernel_at(net: Layer | None, angle: ArrayLike | Sequence[float]) -> np.ndarray:
     """The tangent kernel of two points of the unit circle, by the angle between them.
 
     Args:
@@ -37,17 +38,15 @@ def kernel_at(net: Layer | None, angle: Any) -> np.ndarray:
         0.09375
     """
     angle = np.asarray(angle, dtype=np.float64)
-    flat = angle.ravel()
-    # Blocks of one size: a compiled program serves every number of samples.
-    blocks = -(-flat.size // POINTS)
-    padded = np.zeros(blocks * POINTS)
-    padded[: flat.size] = flat
-    origin = np.array([[1.0, 0.0]])
-    rows = []
-    for block in padded.reshape(blocks, POINTS):
-        x = smoothness.circle_points(block)
-        rows.append(gaussian_kernel(origin, x)[0] if net is None else ntk(net, origin, x)[0])
-    return np.concatenate(rows)[: flat.size].reshape(angle.shape)
+    origin, x = np.array([[1.0, 0.0]]), smoothness.circle_points(angle.ravel())
+    row = gaussian_kernel(origin, x) if net is None else ntk(net, origin, x)
+    return np.reshape(row, angle.shape)
+
+
+def shapes(nets: dict[str, Layer]) -> dict[str, Float[np.ndarray, "513"]]:
+    """Each kernel around the circle, per unit peak, on `grid(513)`."""
+    values = {name: kernel_at(net, [*grid(513), 0.0]) for name, net in nets.items()}
+    return {name: around[:-1] / around[-1] for name, around in values.items()}
 
 
 class Fit(NamedTuple):
@@ -68,8 +67,19 @@ class Fit(NamedTuple):
     condition: float
 
 
+def interpolant(
+    net: Layer | None, b: np.ndarray, y: np.ndarray, jitter: float = 0.0
+) -> smoothness.Interpolant:
+    """The interpolant of samples at the angles b; None for the Gaussian kernel."""
+    fit = lambda jitter: smoothness.interpolate(net or "gaussian", b, y, jitter=jitter)
+    try:
+        return fit(jitter)
+    except ValueError:  # random samples may be so close that the matrix is singular to rounding
+        return fit(JITTER)
+
+
 def interpolate(
-    net: Layer | None, b: np.ndarray, y: np.ndarray, gauss: "Fit | None" = None, jitter: float = 0.0
+    net: Layer | None, b: np.ndarray, y: np.ndarray, gauss: Fit | None = None, jitter: float = 0.0
 ) -> Fit:
     r"""$f(b)=\sum_ic_i\Theta(b-b_i)$ with $(\Theta+\epsilon I)c=y$, and its smoothness.
 
@@ -83,15 +93,8 @@ def interpolate(
     Returns:
         The interpolant on the grid.
     """
-    gram = kernel_at(net, b[:, None] - b[None, :])
-    gram = (gram + gram.T) / 2 + jitter * np.eye(len(b))
-    weights = linalg.solve(gram, y, assume_a="pos" if jitter else "sym")
-    values = kernel_at(net, grid()[:, None] - b[None, :]) @ weights
+    found = interpolant(net, b, y, jitter)
+    values = found.predict(smoothness.circle_points(grid()))
     mu = float(smoothness.second_derivative(values))
     other = None if gauss is None else float(smoothness.gaussian_rkhs(values, gauss.values))
-    return Fit(values, values[:: POINTS // SHOWN], mu, other, float(np.linalg.cond(gram)))
-
-
-def jitter_for(samples: str) -> float:
-    """The authors' jitter where their samples repeat a point; else none."""
-    return JITTER if samples == "authors" else 0.0
+    return Fit(values, values[:: POINTS // SHOWN], mu, other, found.condition)

@@ -6,14 +6,14 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from widelimit._base.files import write_file
 
+from .._experiment import Outcome
 from ._html import report_html
 
 
-def write_report(folder: Path, outcomes: Sequence[Any], *, full: bool = False) -> Path:
+def write_report(folder: Path, outcomes: Sequence[Outcome], *, full: bool = False) -> Path:
     """Write report.html, verdicts.csv and verdicts.json into the folder.
 
     Args:
