@@ -15,7 +15,7 @@ LEVELS = (
     {"describe"},
     {"infinite", "finite", "linalg"},
     {"analysis", "dynamics"},
-    {"estimators", "plot", "testing", "report"},
+    {"estimators", "plot", "testing"},
     {"experiments"},
     {"cli"},
 )

@@ -8,9 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder of the figure.")] = Path("demo"),
-) -> None:
+def demo(out: Annotated[Path, typer.Option(help="Folder of the figure.")] = Path("demo")) -> None:
     """The tangent kernel of an MLP and of ResNets on the circle: a table and a figure."""
     from widelimit import experiments
 

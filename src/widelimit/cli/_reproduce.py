@@ -27,8 +27,7 @@ def reproduce(
     again: Annotated[bool, typer.Option(help="Compute finished parts again.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
     samples: Annotated[
-        str | None,
-        typer.Option(help="authors, equispaced or random; by default as in the papers."),
+        str | None, typer.Option(help="authors, equispaced or random; by default as in the papers.")
     ] = None,
 ) -> None:
     """Compute the figures and tables of the papers and judge their claims.

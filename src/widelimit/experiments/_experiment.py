@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from widelimit._base.names import unknown
+
 from ._result import Found, Result, plain
 from ._setting import Setting, check_samples
 
@@ -127,21 +129,27 @@ def experiment(
         called = name or function.__name__
         own = list(inspect.signature(function).parameters.values())[1:]
         defaults = {**_ALWAYS, **takes, "progress": None} | {p.name: p.default for p in own}
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        signature = inspect.Signature(
-            [inspect.Parameter(k, keyword, default=v) for k, v in defaults.items()],
-            return_annotation=Result,
-        )
 
         @functools.wraps(function)
         def run(**keywords: Any) -> Result:
-            chosen = defaults | signature.bind(**keywords).arguments
+            for key in keywords.keys() - defaults.keys():
+                raise TypeError(unknown(f"argument of {function.__name__}", key, tuple(defaults)))
+            chosen = defaults | keywords
             common = {k: v for k, v in chosen.items() if k in _COMMON}
             settings = {k: v for k, v in chosen.items() if k not in (*ignores, "progress")}
             rest = {k: v for k, v in chosen.items() if k not in _COMMON}
             return Result(called, plain(settings), *function(Setting(**common), **rest))
 
-        run.__signature__ = signature  # pyright: ignore[reportAttributeAccessIssue]
+        common = ", ".join(f"{k}={v!r}" for k, v in defaults.items() if k in _COMMON)
+        run.__doc__ = (
+            f"{inspect.getdoc(function)}\n\nThe setting (fields of `Setting`): {common}.\n\n"
+            f"Returns:\n    The result.\n\nReference:\n    {source}.\n"
+        )
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        run.__signature__ = inspect.Signature(  # pyright: ignore[reportAttributeAccessIssue]
+            [inspect.Parameter(k, keyword, default=v) for k, v in defaults.items()],
+            return_annotation=Result,
+        )
         forms = draws if isinstance(draws, Mapping) else {"": draws}
         usual, gpu, cpu = (*seconds, 0.0)[:3]
         EXPERIMENTS[called] = Experiment(

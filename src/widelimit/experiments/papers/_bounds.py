@@ -73,12 +73,6 @@ def jacobian_bounds(
         width: n in the bounds (the ratio does not depend on it).
         measured_width: Of the finite networks whose norms are measured.
         measured_depths: Of those networks.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes (2022), equations 16 to 21.
     """
     table: dict[str, list[float]] = {}
     for depth in s.depths:

@@ -22,8 +22,8 @@ def _draw(result: Result) -> Any:
     data = result.data
     fig, ((panel,),) = figure(1, 1, width=4.0, height=2.9)
     for i, (name, c) in enumerate(data["curves"].items()):
-        values, colour = (c["error"], c["stderr"], c["rate"]), look(name, i)["color"]
-        power(panel, data["widths"], *values, words(name), colour)
+        measured, colour = (c["error"], c["stderr"], c["rate"]), look(name, i)["color"]
+        power(panel, data["widths"], measured, words(name), colour)
     panel.set_ylabel("$\\|\\hat\\Theta-\\Theta\\|_F$")
     inside(panel)
     return fig
@@ -40,11 +40,7 @@ def _draw(result: Result) -> Any:
     order=17,
 )
 def convergence(
-    s: Setting,
-    *,
-    widths: Sequence[int] = (64, 128, 256, 512),
-    draws: int = 12,
-    products: int = 100,
+    s: Setting, *, widths: Sequence[int] = (64, 128, 256, 512), draws: int = 12, products: int = 100
 ) -> Found:
     r"""$\|\hat\Theta_n-\Theta\|_F$ against the width, and the spread of $f(x)f(y)$ over networks.
 
@@ -53,12 +49,6 @@ def convergence(
         widths: n.
         draws: Networks for each width.
         products: Networks for the spread of products.
-
-    Returns:
-        The result.
-
-    Reference:
-        Jacot, Gabriel and Hongler (2018), Theorem 1; Tirer, Bruna and Giryes (2022), Theorem 1.
     """
     x = smoothness.circle_points(angles(5, "equispaced")).astype(np.float32)
     nets = networks(s.depth, (s.alpha,), s.activation)

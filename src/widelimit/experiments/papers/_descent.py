@@ -50,12 +50,6 @@ def descent(s: Setting, *, width: int = 512, steps: Sequence[int] = (0, 10, 50, 
         s: The setting; the authors' repeated point is left out.
         width: n.
         steps: When to compare.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes (2022), equations 3 and 4, Figure 1.
     """
     counter, b, around = s.counter(3), s.distinct_angles(s.count), grid(128)
     x, y, probe = smoothness.circle_points(b), target(b), smoothness.circle_points(around)

@@ -81,12 +81,6 @@ def digits(s: Setting, *, sizes: Sequence[int] = (10, 50, 100), draws: int = 10)
         s: The setting.
         sizes: The numbers of training images.
         draws: Random training sets.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes (2022), experiment on MNIST.
     """
     counter = s.counter(len(s.depths) * len(sizes))
     accuracy, rows = {}, []

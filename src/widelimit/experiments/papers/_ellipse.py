@@ -102,12 +102,6 @@ def ellipse(
         b_std: Of the MLP.
         steps: Gradient steps at half of the admissible rate.
         every: Steps between two frames.
-
-    Returns:
-        The result.
-
-    Reference:
-        Jacot, Gabriel and Hongler (2018): the animation shown with the paper.
     """
     x = _two_digits() if images is None else np.asarray(images, dtype=np.float64)
     if x.ndim != 2 or len(x) != 2:

@@ -51,12 +51,6 @@ def erf(s: Setting) -> Found:
 
     Args:
         s: The setting; equispaced samples are made odd in number.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes (2022), remark on erf.
     """
     s = dataclasses.replace(s, activation="erf")
     sets = _sets(s)

@@ -66,6 +66,9 @@ def figure1(
 ) -> Found:
     """Empirical kernels on the circle, and networks trained by gradient descent on 6 and 10 samples.
 
+    The learning rates are those of the paper's text; its caption exchanges them, and 0.5 is then
+    too large for 10 samples.
+
     Args:
         s: The setting.
         width: Of the trained networks (2000 in the paper).
@@ -74,13 +77,6 @@ def figure1(
         kernels: How many (30 in the paper).
         rates: A learning rate for each number of samples.
         steps: Gradient steps for each.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes (2022), Figure 1. The learning rates are those of the text; the
-        caption exchanges them, and 0.5 is then too large for 10 samples.
     """
     net = resnet(depth=s.depth, alpha=s.alpha, activation=s.activation)
     runs = [

@@ -42,17 +42,7 @@ def _draw(result: Result) -> Any:
     order=5,
 )
 def figure5(s: Setting) -> Found:
-    r"""The kernel $\exp(-|x-x'|^2/2)$ on the circle and its interpolants.
-
-    Args:
-        s: The setting.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes, first version (2020), Figure 5.
-    """
+    r"""The kernel $\exp(-|x-x'|^2/2)$ on the circle and its interpolants."""
     counter, panels, rows, smoothest = s.counter(len(s.counts)), {}, [], {}
     for count in s.counts:
         b = s.angles(count)

@@ -47,15 +47,9 @@ def figure7(s: Setting, *, shown: int = 128) -> Found:
         s: The setting.
         shown: How many values.
 
-    Returns:
-        The result.
-
     Example:
         >>> round(float(figure7().data["magnitude"]["MLP"][0]), 4)
         154.5911
-
-    Reference:
-        Tirer, Bruna and Giryes, first version (2020), Figure 7.
     """
     nets = networks(s.depth, (s.alpha,), s.activation)
     counter = s.counter(len(nets))

@@ -49,12 +49,7 @@ _FORMS = {"": lambda r: _draw(r, "mu"), "preprint": lambda r: _draw(r, "mu_gauss
     source=f"{PAPER}: Figure 2 (preprint and published), talk: Figure 2",
     seconds=(5, 15),
     draws=_FORMS,
-    takes={
-        "depths": (5, 15),
-        "counts": (6, 10),
-        "alphas": (1.0, 0.1),
-        "activation": "relu",
-    },
+    takes={"depths": (5, 15), "counts": (6, 10), "alphas": (1.0, 0.1), "activation": "relu"},
     order=2,
 )
 def figure2(s: Setting) -> Found:
@@ -70,9 +65,6 @@ def figure2(s: Setting) -> Found:
         >>> found = figure2(depths=(2,), counts=(6,))
         >>> found.verdicts[0].verdict
         'holds'
-
-    Reference:
-        Tirer, Bruna and Giryes (2022), Figure 2.
     """
     found = _interpolation(s)
     if len(set(s.depths)) < 2:
@@ -99,12 +91,7 @@ def figure2(s: Setting) -> Found:
     source=f"{PAPER}: Figure 4 (preprint)",
     seconds=(2, 5),
     draws=_FORMS,
-    takes={
-        "depths": (5, 15),
-        "counts": (6, 10),
-        "alphas": (1.0, 0.1, 0.01),
-        "activation": "relu",
-    },
+    takes={"depths": (5, 15), "counts": (6, 10), "alphas": (1.0, 0.1, 0.01), "activation": "relu"},
     order=4,
 )
 def figure4(s: Setting) -> Found:
@@ -112,12 +99,6 @@ def figure4(s: Setting) -> Found:
 
     Args:
         s: The setting; the last two attenuations are compared.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes, first version (2020), Figure 4.
     """
     found = _interpolation(s)
     if len(s.alphas) < 2:
@@ -141,17 +122,7 @@ def figure4(s: Setting) -> Found:
     order=6,
 )
 def figure6(s: Setting) -> Found:
-    """Kernel shapes and interpolants of random samples; their positions in the paper are unknown.
-
-    Args:
-        s: The setting.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes, first version (2020), Figure 6.
-    """
+    """Kernel shapes and interpolants of random samples; their positions in the paper are unknown."""
     return _interpolation(s)
 
 

@@ -48,9 +48,6 @@ def measures(s: Setting, *, points: Sequence[int] = (256, 1024, 4096, 16384)) ->
     Args:
         s: The setting; the authors' repeated point is left out.
         points: N.
-
-    Returns:
-        The result.
     """
     b, counter = s.distinct_angles(s.count), s.counter(len(points))
     fits = {name: interpolant(net, b, target(b)) for name, net in s.networks().items()}

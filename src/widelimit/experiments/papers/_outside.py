@@ -150,12 +150,6 @@ def figure3(
         networks: Initialisations of each (30 in the paper).
         epochs: Passes over the samples; the paper's "1K iterations" read as passes.
         panels: Optimiser, number of samples and learning rate of each.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes (2022), Figure 3.
     """
     counter = s.counter((1 + len(s.alphas)) * networks * sum(count for _, count, _ in panels))
     recipe, drawn, rows = _Recipe(width, networks, epochs), {}, []
@@ -243,12 +237,6 @@ def figure8(
         epochs: Passes over the samples.
         rate: Adam's learning rate; 1e-4 in the paper, for the width 500. A narrower network needs a
             larger one to move as far.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes, first version (2020), Figure 8.
     """
     return _adam(s, _Recipe(width, networks, epochs, keep_best=True), rate)
 
@@ -266,9 +254,6 @@ def figure9(
 
     The function is not periodic, so its roughness is the root mean square of second differences of
     f over its own root mean square. The keywords are those of `figure8`.
-
-    Reference:
-        Tirer, Bruna and Giryes, first version (2020), Figure 9.
     """
     column = lambda b: np.asarray(b, dtype=np.float64)[:, None]
     recipe = _Recipe(width, networks, epochs, "torch", column, _roughness, keep_best=True)

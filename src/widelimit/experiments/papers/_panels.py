@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from widelimit.plot import COLOURS, angle_axis
+from widelimit.plot import COLOURS, angle_axis, power_law
 
 from .._setting import target
 
@@ -112,16 +112,9 @@ def fits(panel: Any, grid: Any, case: Mapping[str, Any], measure: str = "mu") ->
     above(panel, smaller if measure == "mu" else "$\\mu_G$, larger is smoother")
 
 
-def power(
-    panel: Any, n: Any, values: Any, error: Any, rate: float, label: str, colour: str
-) -> None:
-    """Measurements against the width, with error bars and the fitted power."""
-    panel.errorbar(n, values, yerr=error, fmt="o", color=colour, ms=4, capsize=2)
-    middle = np.exp(np.mean(np.log(values)) - rate * np.mean(np.log(n)))
-    text = f"{label}: $n^{{{rate:.2f}}}$"
-    panel.plot(n, middle * np.asarray(n) ** rate, color=colour, lw=1.1, label=text)
-    panel.set_xscale("log")
-    panel.set_yscale("log")
-    panel.set_xlabel("width $n$")
+def power(panel: Any, n: Any, measured: tuple[Any, Any, float], label: str, colour: str) -> None:
+    """Values, standard errors and fitted power against the width, whose values are the ticks."""
+    values, stderr, rate = measured
+    power_law(panel, n, values, stderr, rate, f"{label}: $n^{{{rate:.2f}}}$", colour)
     panel.set_xticks(n, [str(int(v)) for v in n])
     panel.set_xticks([], minor=True)

@@ -36,7 +36,7 @@ def _draw(result: Result) -> Any:
         ):
             values, rate = data[key], float(data[f"{key}_rate"][0])
             spread = values.std(1, ddof=1) / np.sqrt(values.shape[1])
-            power(panel, data["widths"], values.mean(1), spread, rate, text, COLOURS[0])
+            power(panel, data["widths"], (values.mean(1), spread, rate), text, COLOURS[0])
             inside(panel, 7)
         path.set_ylim(path.get_ylim()[0] * 0.7, path.get_ylim()[1] * 1.4)
     return fig
@@ -67,12 +67,6 @@ def stability(
         widths: n.
         networks: For each width.
         steps: Gradient steps.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes (2022), Theorem 5.
     """
     b = s.distinct_angles(s.count)
     counter = s.counter(len(activations) * len(widths) * networks)
@@ -115,10 +109,7 @@ def _verdicts(name: str, found: Stability) -> tuple[Verdict, Verdict]:
         judge(
             f"The kernel drifts by at most n^(-1/2), the weights by a bounded path: {name}{note}.",
             "The fitted exponents are at most -1/2 and 0, within 0.05 plus 2 standard errors.",
-            {
-                "drift": rate <= -0.5 + 0.05 + 2 * error,
-                "path": path <= 0.05 + 2 * path_error,
-            },
+            {"drift": rate <= -0.5 + 0.05 + 2 * error, "path": path <= 0.05 + 2 * path_error},
             f"drift {rate:.2f} ± {error:.2f}, path {path:.2f} ± {path_error:.2f}",
         ),
     )

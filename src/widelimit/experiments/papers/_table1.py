@@ -58,12 +58,6 @@ def table1(s: Setting, *, draws: int = 100) -> Found:
     Args:
         s: The setting.
         draws: Random sets of 15 samples at depth 7.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes (2022), table of mu.
     """
     counter, rows, ours = s.counter(len(s.depths) * len(s.counts) + 1), [], {}
     relu = str(s.activation) == "relu"

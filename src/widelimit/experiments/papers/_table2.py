@@ -57,12 +57,6 @@ def table2(s: Setting, *, grids: Sequence[tuple[int, int]] = ((6, 3), (10, 5))) 
     Args:
         s: The setting; samples and seed are without effect, the grids are the authors'.
         grids: Samples along b in $[-\pi,\pi]$ and $\xi$ in $[0,\pi]$, ends included.
-
-    Returns:
-        The result.
-
-    Reference:
-        Tirer, Bruna and Giryes (2022), two-dimensional experiment.
     """
     nets = s.networks()
     counter = s.counter(len(grids) * len(nets))
