@@ -127,37 +127,41 @@ def experiment(
 
     def declare(function: Callable[..., Found]) -> Callable[..., Result]:
         called = name or function.__name__
-        own = list(inspect.signature(function).parameters.values())[1:]
-        defaults = {**_ALWAYS, **takes, "progress": None} | {p.name: p.default for p in own}
-
-        @functools.wraps(function)
-        def run(**keywords: Any) -> Result:
-            for key in keywords.keys() - defaults.keys():
-                raise TypeError(unknown(f"argument of {function.__name__}", key, tuple(defaults)))
-            chosen = defaults | keywords
-            common = {k: v for k, v in chosen.items() if k in _COMMON}
-            settings = {k: v for k, v in chosen.items() if k not in (*ignores, "progress")}
-            rest = {k: v for k, v in chosen.items() if k not in _COMMON}
-            return Result(called, plain(settings), *function(Setting(**common), **rest))
-
-        common = ", ".join(f"{k}={v!r}" for k, v in defaults.items() if k in _COMMON)
-        run.__doc__ = (
-            f"{inspect.getdoc(function)}\n\nThe setting (fields of `Setting`): {common}.\n\n"
-            f"Returns:\n    The result.\n\nReference:\n    {source}.\n"
-        )
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        run.__signature__ = inspect.Signature(  # pyright: ignore[reportAttributeAccessIssue]
-            [inspect.Parameter(k, keyword, default=v) for k, v in defaults.items()],
-            return_annotation=Result,
-        )
+        run = _by_keywords(function, called, takes, ignores)
+        run.__doc__ = f"{run.__doc__}\n\nReturns:\n    The result.\n\nReference:\n    {source}.\n"
         forms = draws if isinstance(draws, Mapping) else {"": draws}
-        usual, gpu, cpu = (*seconds, 0.0)[:3]
+        usual, gpu, *cpu = seconds
         EXPERIMENTS[called] = Experiment(
-            called, title, source, run, usual, gpu, max(gpu, cpu), full or {}, forms, order
+            called, title, source, run, usual, gpu, max((gpu, *cpu)), full or {}, forms, order
         )
         return run
 
     return declare
+
+
+def _by_keywords(
+    function: Callable[..., Found], name: str, takes: Mapping[str, Any], ignores: Sequence[str]
+) -> Callable[..., Result]:
+    """The function of a setting and keywords as one of keywords only, with name and settings."""
+    own = list(inspect.signature(function).parameters.values())[1:]
+    defaults = {**_ALWAYS, **takes, "progress": None} | {p.name: p.default for p in own}
+
+    @functools.wraps(function)
+    def run(**keywords: Any) -> Result:
+        for key in keywords.keys() - defaults.keys():
+            raise TypeError(unknown(f"argument of {function.__name__}", key, tuple(defaults)))
+        chosen = defaults | keywords
+        setting = Setting(**{k: v for k, v in chosen.items() if k in _COMMON})
+        found = function(setting, **{k: v for k, v in chosen.items() if k not in _COMMON})
+        settings = {k: v for k, v in chosen.items() if k not in (*ignores, "progress")}
+        return Result(name, plain(settings), *found)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter(k, keyword, default=v) for k, v in defaults.items()]
+    run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
+    common = ", ".join(f"{k}={v!r}" for k, v in defaults.items() if k in _COMMON)
+    run.__doc__ = f"{inspect.getdoc(function)}\n\nThe setting (fields of `Setting`): {common}."
+    return run
 
 
 def find(name: str | int) -> Experiment:

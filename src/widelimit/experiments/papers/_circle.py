@@ -1,7 +1,7 @@
 """Kernels and interpolants on the circle, where the kernel is a function of one angle."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import ArrayLike, Float
@@ -11,7 +11,7 @@ from widelimit.dynamics import gaussian_kernel
 from widelimit.infinite import ntk
 from widelimit.layers import Layer
 
-from .._setting import JITTER
+from .._setting import JITTER, target
 
 POINTS = 4096  # N of the measures, as in the papers
 SHOWN = 512  # points of a curve in a figure
@@ -49,24 +49,6 @@ def shapes(nets: dict[str, Layer]) -> dict[str, Float[np.ndarray, "513"]]:
     return {name: around[:-1] / around[-1] for name, around in values.items()}
 
 
-class Fit(NamedTuple):
-    """An interpolant on the circle.
-
-    Attributes:
-        values: On the grid of N points.
-        shown: On every eighth of them.
-        mu: The second-derivative measure; smaller is smoother.
-        mu_gauss: The floored Gaussian measure; larger is smoother. None without a reference.
-        condition: Of the Gram matrix.
-    """
-
-    values: np.ndarray
-    shown: np.ndarray
-    mu: float
-    mu_gauss: float | None
-    condition: float
-
-
 def interpolant(
     net: Layer | None, b: np.ndarray, y: np.ndarray, jitter: float = 0.0
 ) -> smoothness.Interpolant:
@@ -78,23 +60,34 @@ def interpolant(
         return fit(JITTER)
 
 
-def interpolate(
-    net: Layer | None, b: np.ndarray, y: np.ndarray, gauss: Fit | None = None, jitter: float = 0.0
-) -> Fit:
-    r"""$f(b)=\sum_ic_i\Theta(b-b_i)$ with $(\Theta+\epsilon I)c=y$, and its smoothness.
+def interpolants(
+    nets: Mapping[str, Layer | None], b: np.ndarray, jitter: float = 0.0, *, gauss: bool = False
+) -> dict[str, Any]:
+    r"""Interpolants $f(b)=\sum_ic_i\Theta(b-b_i)$, $(\Theta+\epsilon I)c=y$, of the target, and their smoothness.
 
     Args:
-        net: The network; None for the Gaussian kernel.
+        nets: Name to network; None stands for the Gaussian kernel.
         b: Angles of the samples.
-        y: Labels.
-        gauss: The Gaussian interpolant of the same samples, the reference of the other measure.
         jitter: $\epsilon$.
+        gauss: Whether to compare with the Gaussian interpolant of the same samples, too.
 
     Returns:
-        The interpolant on the grid.
+        "b" and "y", the samples; and by network "curves", the interpolant on 512 points, "mu", its
+        second-derivative measure (smaller is smoother); where asked for, "mu_gauss", its floored
+        Gaussian measure (larger is smoother), and "condition", that of the Gram matrix.
     """
-    found = interpolant(net, b, y, jitter)
-    values = found.predict(smoothness.circle_points(grid()))
-    mu = float(smoothness.second_derivative(values))
-    other = None if gauss is None else float(smoothness.gaussian_rkhs(values, gauss.values))
-    return Fit(values, values[:: POINTS // SHOWN], mu, other, found.condition)
+    y, x = target(b), smoothness.circle_points(grid())
+    fits = {name: interpolant(net, b, y, jitter) for name, net in nets.items()}
+    values = {name: fit.predict(x) for name, fit in fits.items()}
+    found = {
+        "b": b,
+        "y": y,
+        "curves": {name: f[:: POINTS // SHOWN] for name, f in values.items()},
+        "mu": {name: float(smoothness.second_derivative(f)) for name, f in values.items()},
+    }
+    if gauss:
+        smooth = interpolant(None, b, y, jitter).predict(x)
+        measure = lambda f: float(smoothness.gaussian_rkhs(f, smooth))
+        found["mu_gauss"] = {name: measure(f) for name, f in values.items()}
+        found["condition"] = {name: fit.condition for name, fit in fits.items()}
+    return found

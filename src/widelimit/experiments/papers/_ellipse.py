@@ -58,10 +58,10 @@ def _animate(result: Result) -> Animation:
     fig, panels = figure(1, len(data["kernels"]), width=2.4, height=2.7)
     moving = []
     for panel, (n, series) in zip(panels[0], data["kernels"].items(), strict=True):
+        _frame(panel, n, data)
         curves = kernel_ellipse(series).outline()
         panel.plot(*curves[0].T, color="0.7", lw=1)
         moving.append((panel.plot([], [], color=COLOURS[0], lw=1.8)[0], curves))
-        _frame(panel, n, data)
     title = fig.suptitle(" ", fontsize=9)
 
     def show(frame: int) -> None:

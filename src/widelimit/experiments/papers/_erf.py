@@ -9,8 +9,8 @@ from widelimit.plot import figure
 
 from .._experiment import PAPER, experiment
 from .._result import Found, Result, Table, Verdict, by_case, judge
-from .._setting import Setting, angles, target
-from ._circle import grid, interpolate, shapes
+from .._setting import Setting, angles
+from ._circle import grid, interpolants, shapes
 from ._panels import above, fits
 from ._panels import shapes as draw_shapes
 
@@ -59,10 +59,9 @@ def erf(s: Setting) -> Found:
     for depth in s.depths:
         nets = s.networks(depth)
         for name, b, jitter in sets:
-            key, y = f"L={depth}, {name}", target(b)
-            found = {n: interpolate(net, b, y, jitter=jitter) for n, net in nets.items()}
-            mus[key] = {n: fit.mu for n, fit in found.items()}
-            curves[key] = {"b": b, "y": y, "curves": {n: fit.shown for n, fit in found.items()}}
+            key, found = f"L={depth}, {name}", interpolants(nets, b, jitter)
+            mus[key] = found.pop("mu")
+            curves[key] = found
             rows.append((key, "ours", *mus[key].values()))
             if key in known:
                 rows.append(("", "published", *known[key]))

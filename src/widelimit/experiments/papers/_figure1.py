@@ -14,7 +14,7 @@ from widelimit.plot import COLOURS, figure
 from .._experiment import PAPER, experiment
 from .._result import Found, Result, Table, Verdict, judge
 from .._setting import Counter, Setting, target
-from ._circle import SHOWN, grid, interpolate, kernel_at
+from ._circle import grid, interpolant, kernel_at
 from ._panels import above, circle, samples
 from ._training import Ensemble
 
@@ -135,7 +135,7 @@ def _panel(
         "networks": trained.outputs,
         "start": trained.start,
         "loss": trained.loss,
-        "limit": interpolate(net, b, y, jitter=s.jitter).shown[:: SHOWN // _ANGLES],
+        "limit": interpolant(net, b, y, s.jitter).predict(probe),
         "limit_at_end": model.descend(probe, steps=how["steps"], lr=how["rate"]),
         **how,
         "lr_theorem5": model.lr_theorem5,

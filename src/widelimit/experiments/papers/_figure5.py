@@ -9,8 +9,8 @@ from widelimit.plot import COLOURS, figure
 
 from .._experiment import PAPER, experiment
 from .._result import Found, Result, Table, judge
-from .._setting import Setting, networks, target
-from ._circle import grid, interpolate, kernel_at
+from .._setting import Setting, networks
+from ._circle import grid, interpolants, kernel_at
 from ._panels import circle, samples
 
 
@@ -45,13 +45,12 @@ def figure5(s: Setting) -> Found:
     r"""The kernel $\exp(-|x-x'|^2/2)$ on the circle and its interpolants."""
     counter, panels, rows, smoothest = s.counter(len(s.counts)), {}, [], {}
     for count in s.counts:
-        b = s.angles(count)
-        y = target(b)
-        fit = interpolate(None, b, y, jitter=s.jitter)
-        others = {n: interpolate(net, b, y, fit, s.jitter).mu for n, net in networks(5).items()}
-        panels[str(count)] = {"b": b, "y": y, "curve": fit.shown}
-        rows += [(count, "Gaussian", fit.mu), *((count, n, mu) for n, mu in others.items())]
-        smoothest |= {f"{count} samples, {n}": fit.mu <= mu for n, mu in others.items()}
+        found = interpolants({"Gaussian": None, **networks(5)}, s.angles(count), s.jitter)
+        curve, mus = found["curves"]["Gaussian"], found["mu"]
+        panels[str(count)] = {"b": found["b"], "y": found["y"], "curve": curve}
+        rows += [(count, name, mu) for name, mu in mus.items()]
+        first, *others = mus
+        smoothest |= {f"{count} samples, {n}": mus[first] <= mus[n] for n in others}
         counter.add()
     degrees = np.arange(17)
     eigenvalues = smoothness.gaussian_eigenvalues(degrees)

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 
 from widelimit.analysis import spectrum
-from widelimit.layers import Layer
 from widelimit.plot import figure
 
 from .._experiment import PAPER, experiment
 from .._result import Found, Result, Table, Verdict, by_case, falling, judge
-from .._setting import Setting, target
-from ._circle import grid, interpolate, shapes
+from .._setting import Setting
+from ._circle import grid, interpolants, shapes
 from ._panels import above, fits
 from ._panels import shapes as draw_shapes
 
@@ -137,7 +136,8 @@ def _interpolation(s: Setting) -> Found:
         case = cases[f"L={depth}"] = {"shapes": shapes(nets), "kink": kinks, "samples": {}}
         counter.add()
         for count in counts:
-            case["samples"][str(count)] = _fits(s, nets, count)
+            found = interpolants(nets, s.angles(count), s.jitter, gauss=True)
+            case["samples"][str(count)] = found
             counter.add()
     comparable = s.samples == "authors" and str(s.activation) == "relu"
     return Found(
@@ -146,21 +146,6 @@ def _interpolation(s: Setting) -> Found:
         _verdicts(cases),
         f"closed form; {s.samples_in_words}",
     )
-
-
-def _fits(s: Setting, nets: dict[str, Layer], count: int) -> dict[str, Any]:
-    b = s.angles(count)
-    y = target(b)
-    gauss = interpolate(None, b, y, jitter=s.jitter)
-    found = {name: interpolate(net, b, y, gauss, s.jitter) for name, net in nets.items()}
-    return {
-        "b": b,
-        "y": y,
-        "curves": {name: fit.shown for name, fit in found.items()},
-        "mu": {name: fit.mu for name, fit in found.items()},
-        "mu_gauss": {name: fit.mu_gauss for name, fit in found.items()},
-        "condition": {name: fit.condition for name, fit in found.items()},
-    }
 
 
 def _panels(cases: dict[str, Any]) -> Iterator[tuple[str, tuple[int, int], dict[str, Any]]]:

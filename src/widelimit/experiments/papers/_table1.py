@@ -9,8 +9,8 @@ from widelimit.plot import COLOURS, figure
 
 from .._experiment import PAPER, experiment
 from .._result import Found, Result, Table, Verdict, falling, judge
-from .._setting import Setting, target
-from ._circle import interpolate
+from .._setting import Setting
+from ._circle import interpolants
 from ._interpolation import PUBLISHED
 from ._panels import above
 from ._random_sets import on_grid
@@ -63,12 +63,11 @@ def table1(s: Setting, *, draws: int = 100) -> Found:
     relu = str(s.activation) == "relu"
     known = PUBLISHED if relu and s.samples == "authors" else {}
     for depth, count in itertools.product(s.depths, s.counts):
-        b, nets = s.angles(count), s.networks(depth)
-        fits = {name: interpolate(net, b, target(b), jitter=s.jitter) for name, net in nets.items()}
-        mu = ours[depth, count] = {name: fit.mu for name, fit in fits.items()}
+        found = interpolants(s.networks(depth), s.angles(count), s.jitter)
+        mu = ours[depth, count] = found["mu"]
         rows.append((f"L = {depth}, {count} samples", "ours", *mu.values()))
         if (depth, count) in known:
-            rows.append(("", "published", *(known[depth, count].get(n) for n in nets)))
+            rows.append(("", "published", *(known[depth, count].get(n) for n in mu)))
         counter.add()
     nets, sets = s.networks(7), on_grid(15, draws, s.seed)
     many = {name: sets.measure(net)[0] for name, net in nets.items()}
