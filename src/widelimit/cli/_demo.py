@@ -8,9 +8,11 @@ from rich.console import Console
 from rich.table import Table
 
 
-def demo(out: Annotated[Path, typer.Option(help="Folder of the figure.")] = Path("demo")) -> None:
+def command(
+    out: Annotated[Path, typer.Option(help="Folder of the figure.")] = Path("demo"),
+) -> None:
     """The tangent kernel of an MLP and of ResNets on the circle: a table and a figure."""
-    from widelimit import experiments
+    from widelimit.experiments import demo
 
     console = Console()
     try:
@@ -19,7 +21,7 @@ def demo(out: Annotated[Path, typer.Option(help="Folder of the figure.")] = Path
         console.print(f"The folder {out} cannot be made: {error.strerror}. Choose another: --out.")
         raise typer.Exit(2) from None
     path = out / "ntk_circle.png"
-    found = experiments.demo(path)
+    found = demo(path)
     table = Table(title=found.title)
     for name in found.columns:
         table.add_column(name.replace("ResNet ", "ResNet, α = "), justify="right")

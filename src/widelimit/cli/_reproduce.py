@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MARK = {"holds": "green", "holds in part": "yellow", "does not hold": "red"}
 
 
-def reproduce(
+def command(
     figure: Annotated[
         list[str] | None,
         typer.Option(help="A figure or table, by number or name; may be repeated.", metavar="N"),
@@ -34,29 +34,21 @@ def reproduce(
 
     Finished parts are kept: an interrupted run continues where it stopped.
     """
-    from widelimit import experiments
+    from widelimit.experiments import EXPERIMENTS, FolderError, find, reproduce
 
     console = Console()
     if list_:
-        _list(console, experiments.EXPERIMENTS.values())
+        _list(console, EXPERIMENTS.values())
         return
     try:
-        chosen = {e.name: e for e in map(experiments.find, figure or experiments.EXPERIMENTS)}
+        chosen = {e.name: e for e in map(find, figure or EXPERIMENTS)}
         if full:
             _announce(console, chosen.values())
-        with _Bars(
-            console, {n: e.seconds_full if full else e.seconds for n, e in chosen.items()}
-        ) as bars:
-            outcomes = experiments.reproduce(
-                out,
-                figures=list(chosen),
-                full=full,
-                samples=samples,
-                seed=seed,
-                again=again,
-                watch=bars,
-            )
-    except (ValueError, experiments.FolderError) as error:
+        seconds = {name: e.seconds_full if full else e.seconds for name, e in chosen.items()}
+        options = {"full": full, "samples": samples, "seed": seed, "again": again}
+        with _Bars(console, seconds) as bars:
+            outcomes = reproduce(out, figures=list(chosen), watch=bars, **options)
+    except (ValueError, FolderError) as error:
         console.print(str(error), style="red", highlight=False, markup=False)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
@@ -94,7 +86,7 @@ def _announce(console: Console, chosen: "Iterable[Experiment]") -> None:
 class _Bars:
     """A bar for the experiment that runs and one for all, by their expected seconds."""
 
-    def __init__(self, console: Console, seconds: dict[str, float]) -> None:
+    def __init__(self, console: Console, seconds: dict[str, int]) -> None:
         self.bars = Progress(
             TextColumn("{task.description:<13}"),
             BarColumn(),

@@ -39,9 +39,9 @@ class Experiment:
     title: str
     source: str
     run: Callable[..., Result]
-    seconds: float
-    seconds_full: float
-    seconds_cpu: float
+    seconds: int
+    seconds_full: int
+    seconds_cpu: int
     full: Mapping[str, Any]
     draws: Mapping[str, Draw]
     order: int
@@ -96,7 +96,7 @@ def experiment(
     *,
     title: str,
     source: str,
-    seconds: Sequence[float],
+    seconds: Sequence[int],
     draws: Draw | Mapping[str, Draw],
     takes: Mapping[str, Any],
     full: Mapping[str, Any] | None = None,
@@ -143,6 +143,7 @@ def _by_keywords(
     function: Callable[..., Found], name: str, takes: Mapping[str, Any], ignores: Sequence[str]
 ) -> Callable[..., Result]:
     """The function of a setting and keywords as one of keywords only, with name and settings."""
+    Setting(**takes)  # refuses, when declared, what is no field of the setting
     own = list(inspect.signature(function).parameters.values())[1:]
     defaults = {**_ALWAYS, **takes, "progress": None} | {p.name: p.default for p in own}
 

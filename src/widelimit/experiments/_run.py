@@ -5,7 +5,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from . import _store as store
 from ._draw import write_figures
@@ -15,6 +15,7 @@ from ._setting import Progress
 from .report import write_report
 
 
+@runtime_checkable
 class Watch(Protocol):
     """Is told when an experiment begins and ends."""
 

@@ -48,7 +48,7 @@ def above(panel: Any, title: str | None = None, columns: int = 1) -> None:
     )
 
 
-def inside(panel: Any, size: float = 8) -> None:
+def inside(panel: Any, size: int = 8) -> None:
     """A legend inside the panel."""
     panel.legend(fontsize=size, frameon=False)
 
