@@ -37,6 +37,4 @@ for samples in ("authors", "equispaced", "random"):
 
 # %%
 if __name__ == "__main__" and Path("figures").is_dir():
-    from widelimit.plot import papers
-
-    papers(found)[""].savefig("figures/gelu.png")
+    wl.experiments.draw(found)[""].savefig("figures/gelu.png")

@@ -21,7 +21,7 @@ ORDER = (
     {"regression", "extend"},
     {"dynamics"},
     {"training", "analysis"},
-    {"estimators", "plot", "testing", "report"},
+    {"estimators", "plot", "testing", "extend"},
     {"experiments"},
     {"cli"},
 )

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 import widelimit as wl
 from widelimit import experiments as ex
-from widelimit.experiments import _circle, _ellipse, _random_sets, _store
-from widelimit.experiments._registry import EXPERIMENTS
-from widelimit.experiments._result import Result, Table, Verdict, judge
+from widelimit.experiments import EXPERIMENTS, Result, Table, Verdict, judge
+from widelimit.experiments import _store as store
+from widelimit.experiments._draw import write_figures
+from widelimit.experiments.papers import _circle, _random_sets
+from widelimit.experiments.papers._digits import load_digits
 
 # Tirer, Bruna and Giryes (2022): L, samples; MLP, alpha = 1, 0.5, 0.1, 0.01.
 PUBLISHED = {
@@ -49,12 +51,12 @@ def test_interpolants_against_high_precision(golden):
     for case in known["results"]:
         if case["set"] not in ("equispaced-6", "random-10") or case["L"] != 5:
             continue
-        b, y = np.array(sets[case["set"]]["betas"]), np.array(sets[case["set"]]["y"])
-        net = _network(case)
-        fit = _circle.interpolate(net, b, y, _circle.interpolate(None, b, y))
-        assert fit.mu == pytest.approx(case["mu004"], rel=1e-5)
+        samples = sets[case["set"]]
+        found = _circle.interpolants({"": _network(case)}, np.array(samples["betas"]), gauss=True)
+        assert found["y"] == pytest.approx(samples["y"], abs=1e-12)
+        assert found["mu"][""] == pytest.approx(case["mu004"], rel=1e-5)
         floor = case["mu002_floor"][known["tau"].index(1e-8)]
-        assert fit.mu_gauss == pytest.approx(floor, rel=1e-5)
+        assert found["mu_gauss"][""] == pytest.approx(floor, rel=1e-5)
         checked += 1
     assert checked == 8
 
@@ -163,13 +165,14 @@ def test_ellipse_of_any_two_inputs():
 
 def test_accuracy_of_digits_by_another_path():
     found = ex.digits(depths=(1,), sizes=(20,), alphas=(1.0,), draws=1, seed=4)
-    images, labels = _ellipse.load_digits((0, 8))
+    images, labels = load_digits((0, 8))
     y = np.where(labels == 0, 1.0, -1.0)
     order = np.random.default_rng([4, 20, 0]).permutation(len(y))
     x = images[order] - images[order[:20]].mean(0)
     x /= np.linalg.norm(x, axis=1, keepdims=True)
-    model = wl.train(wl.mlp(depth=1), x[:20], y[order[:20]])
-    right = np.sign(model.predict(x[20:])) == y[order[20:]]
+    gram = wl.ntk(wl.mlp(depth=1), x)
+    weights = np.linalg.solve(gram[:20, :20], y[order[:20]])
+    right = np.sign(gram[20:, :20] @ weights) == y[order[20:]]
     assert found.data["accuracy"]["N = 20, L = 1"]["MLP"][0] == pytest.approx(right.mean())
 
 
@@ -277,7 +280,7 @@ def test_an_interruption_leaves_nothing_half_written(tmp_path, monkeypatch):
 
 
 def _write_half(folder):
-    with _store.new_folder(folder, "figure5") as place:
+    with store.new_folder(folder, "figure5") as place:
         (place / "half").write_text("x")
         raise KeyboardInterrupt
 
@@ -297,10 +300,49 @@ def test_foreign_files_are_left_alone(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_every_experiment_has_a_figure():
-    from widelimit.plot import _paper
+def test_a_new_experiment_is_one_declaration(tmp_path):
+    def sketch(result):
+        fig, ((panel,),) = wl.plot.figure()
+        panel.plot(result.data["curve"])
+        return fig
 
-    assert set(_paper.FORMS) == set(EXPERIMENTS)
+    try:
+
+        @ex.experiment(
+            title="A line",
+            source="nowhere",
+            seconds=(1, 2),
+            draws=sketch,
+            takes={"depth": 3},
+            full={"points": 7},
+            ignores=("samples",),
+        )
+        def line(s, *, points=5):
+            """A straight line."""
+            s.counter(1).add()
+            verdict = judge("It rises.", "slope > 0", {"slope": s.depth > 0}, str(s.depth))
+            return ex.Found({"curve": s.depth * np.arange(points)}, (), (verdict,), "no network")
+
+        assert line(depth=2).settings == {"seed": 0, "depth": 2, "points": 5}
+        assert ex.line is line
+        assert "A straight line." in line.__doc__
+        assert "nowhere" in line.__doc__
+        with pytest.raises(TypeError, match=r"'dept'.*depth"):
+            line(dept=2)
+        (outcome,) = ex.reproduce(tmp_path, figures=["line"], full=True)
+        assert (outcome.error, outcome.files) == (None, ("line.png",))
+        assert len(outcome.result.data["curve"]) == 7
+        assert "A line" in (tmp_path / "report.html").read_text()
+    finally:
+        EXPERIMENTS.pop("line", None)
+
+
+def test_the_old_name_of_draw_still_draws():
+    found = ex.figure5(counts=(4,))
+    with pytest.warns(DeprecationWarning, match=r"experiments\.draw"):
+        old = wl.plot.papers(found)
+    assert list(old) == list(ex.draw(found)) == [""]
+    wl.plot.pyplot().close("all")
 
 
 TINY = {
@@ -316,20 +358,19 @@ TINY = {
 
 @pytest.mark.parametrize("name", TINY)
 def test_small_sizes_have_the_whole_form(name, tmp_path):
-    from widelimit.experiments._run import _draw
-
     steps = []
     found = EXPERIMENTS[name].run(**TINY[name], progress=lambda *done: steps.append(done))
     assert steps[-1][0] == steps[-1][1]  # the bar reaches its end
     assert steps == sorted(steps)
     assert {v.verdict for v in found.verdicts} <= {"holds", "holds in part", "does not hold"}
-    files = _draw(Result.from_json(found.to_json()), tmp_path)
+    files = write_figures(Result.from_json(found.to_json()), tmp_path)
     assert all((tmp_path / file).stat().st_size > 5_000 for file in files)
 
 
 def test_animation(tmp_path):
-    from widelimit.experiments._run import _draw
-
     found = ex.ellipse(images=np.eye(2), widths=(8,), steps=10)
-    assert _draw(Result.from_json(found.to_json()), tmp_path) == ["ellipse.png", "ellipse.gif"]
+    assert write_figures(Result.from_json(found.to_json()), tmp_path) == [
+        "ellipse.png",
+        "ellipse.gif",
+    ]
     assert (tmp_path / "ellipse.gif").read_bytes()[:6] == b"GIF89a"

@@ -57,7 +57,6 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
     from . import linalg as linalg
     from . import plot as plot
     from . import regression as regression
-    from . import report as report
     from . import testing as testing
     from . import training as training
     from .analysis import bounds as bounds
@@ -95,7 +94,6 @@ else:
             "EvidenceFit Predictive Ridge fit_evidence gaussian_kernel log_marginal_likelihood "
             "posterior ridge"
         ),
-        "report": "",
         "testing": "",
         "training": "Training kernel_ellipse optimise optimise_many progress_bar stability",
     }

@@ -7,12 +7,13 @@ angles grow like $\sqrt m\,\theta$ with $1-\rho\approx m\theta^2/2$.
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from widelimit._base.scalars import Scalar
+from widelimit._base.types import Self
 from widelimit.activations import Activation, second_moment
 from widelimit.interpret import State
 

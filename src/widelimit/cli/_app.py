@@ -2,8 +2,7 @@
 
 import typer
 
-from ._demo import demo
-from ._reproduce import reproduce
+from . import _demo, _reproduce
 
 app = typer.Typer(
     help="Neural networks of infinite width, exactly.",
@@ -11,5 +10,5 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command()(reproduce)
+app.command("demo")(_demo.command)
+app.command("reproduce")(_reproduce.command)

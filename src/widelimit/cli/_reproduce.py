@@ -1,17 +1,22 @@
 """`widelimit reproduce`: every figure and table of the papers, with a verdict on every claim."""
 
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from widelimit.experiments import Experiment, Outcome
 
 _MARK = {"holds": "green", "holds in part": "yellow", "does not hold": "red"}
 
 
-def reproduce(
+def command(
     figure: Annotated[
         list[str] | None,
         typer.Option(help="A figure or table, by number or name; may be repeated.", metavar="N"),
@@ -22,27 +27,28 @@ def reproduce(
     again: Annotated[bool, typer.Option(help="Compute finished parts again.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
     samples: Annotated[
-        str | None,
-        typer.Option(help="authors, equispaced or random; by default as in the papers."),
+        str | None, typer.Option(help="authors, equispaced or random; by default as in the papers.")
     ] = None,
 ) -> None:
     """Compute the figures and tables of the papers and judge their claims.
 
     Finished parts are kept: an interrupted run continues where it stopped.
     """
-    from widelimit import experiments
+    from widelimit.experiments import EXPERIMENTS, FolderError, find, reproduce
 
     console = Console()
     if list_:
-        _list(console, experiments.EXPERIMENTS.values())
+        _list(console, EXPERIMENTS.values())
         return
     try:
-        chosen = list(dict.fromkeys(experiments.find(name).name for name in figure or ()))
-        chosen = chosen or list(experiments.EXPERIMENTS)
+        chosen = {e.name: e for e in map(find, figure or EXPERIMENTS)}
         if full:
-            _announce(console, [experiments.EXPERIMENTS[name] for name in chosen])
-        outcomes = _run(console, experiments, chosen, out, full, samples, seed, again)
-    except (ValueError, experiments.FolderError) as error:
+            _announce(console, chosen.values())
+        seconds = {name: e.seconds_full if full else e.seconds for name, e in chosen.items()}
+        options = {"full": full, "samples": samples, "seed": seed, "again": again}
+        with _Bars(console, seconds) as bars:
+            outcomes = reproduce(out, figures=list(chosen), watch=bars, **options)
+    except (ValueError, FolderError) as error:
         console.print(str(error), style="red", highlight=False, markup=False)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
@@ -56,7 +62,7 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _list(console: Console, known: Any) -> None:
+def _list(console: Console, known: "Iterable[Experiment]") -> None:
     table = Table(title="widelimit reproduce --figure NAME")
     for column in ("name", "what it shows", "where", "seconds"):
         table.add_column(column)
@@ -65,87 +71,71 @@ def _list(console: Console, known: Any) -> None:
     console.print(table)
 
 
-def _announce(console: Console, chosen: list[Any]) -> None:
+def _announce(console: Console, chosen: "Iterable[Experiment]") -> None:
     """How long the full size takes, before it starts."""
     import jax
 
     on_gpu = jax.default_backend() == "gpu"
-    longest = lambda e: e.seconds_full if on_gpu else max(e.seconds_full, e.seconds_cpu)
-    seconds = sum(map(longest, chosen))
+    seconds = sum(e.seconds_full if on_gpu else e.seconds_cpu for e in chosen)
     where = "the GPU" if on_gpu else "this CPU (no GPU was found)"
     minutes = max(1, round(seconds / 60))
     words = f"{minutes} minute{'s' * (minutes > 1)}" if minutes < 120 else f"{minutes // 60} hours"
     console.print(f"The papers' own sizes take about {words} on {where}.", style="bold")
 
 
-def _run(
-    console: Console,
-    experiments: Any,
-    chosen: list[str],
-    out: Path,
-    full: bool,
-    samples: str | None,
-    seed: int,
-    again: bool,
-) -> list[Any]:
-    weight = {
-        name: (e.seconds_full if full else e.seconds) for name, e in experiments.EXPERIMENTS.items()
-    }
-    columns = (
-        TextColumn("{task.description:<13}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[what]}"),
-    )
-    with Progress(*columns, console=console) as bars:
-        whole = bars.add_task("all", total=sum(weight[n] for n in chosen), what="")
-        done = 0.0
-        current: list[Any] = []
+class _Bars:
+    """A bar for the experiment that runs and one for all, by their expected seconds."""
 
-        def begin(e: Any) -> Any:
-            current[:] = [bars.add_task(e.name, total=1.0, what=e.title)]
-
-            def progress(steps: int, total: int) -> None:
-                share = steps / max(total, 1)
-                bars.update(current[0], completed=share)
-                bars.update(whole, completed=done + weight[e.name] * share)
-
-            return progress
-
-        def end(outcome: Any) -> None:
-            nonlocal done
-            name = outcome.experiment.name
-            done += weight[name]
-            bars.update(whole, completed=done)
-            for task in current:
-                bars.remove_task(task)
-            current.clear()
-            bars.console.print(_line(outcome), highlight=False)
-
-        return experiments.reproduce(
-            out,
-            figures=chosen,
-            full=full,
-            samples=samples,
-            seed=seed,
-            again=again,
-            begin=begin,
-            end=end,
+    def __init__(self, console: Console, seconds: dict[str, int]) -> None:
+        self.bars = Progress(
+            TextColumn("{task.description:<13}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[what]}"),
+            console=console,
         )
+        self.seconds, self.done = seconds, 0.0
+        self.whole = self.bars.add_task("all", total=sum(seconds.values()), what="")
+
+    def __enter__(self) -> "_Bars":
+        self.bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bars.stop()
+
+    def begin(self, experiment: "Experiment") -> Callable[[int, int], None]:
+        """A bar for the experiment."""
+        task = self.bars.add_task(experiment.name, total=1.0, what=experiment.title)
+        seconds = self.seconds[experiment.name]
+
+        def progress(steps: int, total: int) -> None:
+            share = steps / max(total, 1)
+            self.bars.update(task, completed=share)
+            self.bars.update(self.whole, completed=self.done + seconds * share)
+
+        return progress
+
+    def end(self, outcome: "Outcome") -> None:
+        """A line instead of the bar."""
+        self.done += self.seconds[outcome.experiment.name]
+        self.bars.update(self.whole, completed=self.done)
+        for task in self.bars.task_ids:
+            if task != self.whole:
+                self.bars.remove_task(task)
+        self.bars.console.print(_line(outcome), highlight=False)
 
 
-def _line(outcome: Any) -> str:
+def _line(outcome: "Outcome") -> str:
     name = f"{outcome.experiment.name:<13}"
     if outcome.error:
-        from rich.markup import escape
-
         return f"[red]failed[/red]  {name} {escape(outcome.error)}"
     word = "[dim]kept[/dim]  " if outcome.kept else "[green]done[/green]  "
     return f"{word}  {name} {outcome.seconds:6.1f} s  {outcome.experiment.title}"
 
 
-def _conclude(console: Console, outcomes: list[Any], out: Path) -> None:
+def _conclude(console: Console, outcomes: "Sequence[Outcome]", out: Path) -> None:
     table = Table(title="Verdicts", show_lines=False)
     table.add_column("part", no_wrap=True)
     table.add_column("claim")

@@ -3,10 +3,11 @@
 import dataclasses
 import enum
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.scalars import Scalar
+from widelimit._base.types import Self
 from widelimit.activations import Activation
 from widelimit.interpret import Located, facts, interpret
 from widelimit.layers import Layer

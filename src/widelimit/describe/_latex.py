@@ -2,9 +2,10 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, TypeVar
 
 from widelimit._base.scalars import Scalar, concrete
+from widelimit._base.types import Self
 from widelimit.activations import Activation
 from widelimit.interpret import State, interpret, is_one
 from widelimit.layers import Layer

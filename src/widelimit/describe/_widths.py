@@ -7,9 +7,10 @@ takes the width that the caller gives.
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 from widelimit._base.scalars import Scalar
+from widelimit._base.types import Self
 from widelimit.activations import Activation
 from widelimit.interpret import Located, Visit, interpret, is_zero, visits
 from widelimit.layers import Layer

@@ -1,34 +1,43 @@
-"""The experiments of the papers, each a function that returns its data, tables and verdicts."""
+"""The experiments of the papers, each a function that returns its data, tables and verdicts.
 
-from ._bounds import jacobian_bounds as jacobian_bounds
-from ._convergence import convergence as convergence
-from ._descent import descent as descent
-from ._digits import digits as digits
-from ._ellipse import ellipse as ellipse
-from ._erf import erf as erf
-from ._figure1 import figure1 as figure1
-from ._figure2 import figure2 as figure2
-from ._figure3 import figure3 as figure3
-from ._figure4 import figure4 as figure4
-from ._figure5 import figure5 as figure5
-from ._figure6 import figure6 as figure6
-from ._figure7 import figure7 as figure7
-from ._figure8 import figure8 as figure8
-from ._figure9 import figure9 as figure9
-from ._measures import measures as measures
-from ._random_sets import random_sets as random_sets
-from ._registry import EXPERIMENTS as EXPERIMENTS
-from ._registry import Experiment as Experiment
-from ._registry import find as find
+An experiment is one file in `papers/`: the function, decorated by `experiment`, and its figure.
+All of them are names of this module, and `EXPERIMENTS` lists them.
+"""
+
+from collections.abc import Callable
+
+from . import papers as papers
+from ._demo import demo as demo
+from ._draw import draw as draw
+from ._experiment import EXPERIMENTS as EXPERIMENTS
+from ._experiment import Experiment as Experiment
+from ._experiment import Outcome as Outcome
+from ._experiment import experiment as experiment
+from ._experiment import find as find
+from ._result import Found as Found
 from ._result import Result as Result
 from ._result import Table as Table
 from ._result import Verdict as Verdict
-from ._run import Outcome as Outcome
+from ._result import judge as judge
 from ._run import reproduce as reproduce
+from ._setting import Setting as Setting
 from ._setting import angles as angles
 from ._setting import networks as networks
 from ._setting import target as target
-from ._stability import stability as stability
 from ._store import FolderError as FolderError
-from ._table1 import table1 as table1
-from ._table2 import table2 as table2
+
+
+def _functions() -> dict[str, Callable[..., Result]]:
+    return {e.run.__name__: e.run for e in EXPERIMENTS.values()}
+
+
+def __getattr__(name: str) -> Callable[..., Result]:
+    """An experiment by the name of its function."""
+    try:
+        return _functions()[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_functions()})

@@ -1,13 +1,12 @@
 """What an experiment returns: numbers, tables, and verdicts that are computed from them."""
 
 import dataclasses
+import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-
-Progress = Callable[[int, int], None]
 
 HOLDS = "holds"
 IN_PART = "holds in part"
@@ -71,6 +70,42 @@ def judge(claim: str, criterion: str, checks: Mapping[str, Any], evidence: str) 
         shown = ", ".join(broken[:6]) + (", ..." if len(broken) > 6 else "")
         evidence = f"{evidence}. Met in {sum(met.values())} of {len(met)} cases; not in: {shown}"
     return Verdict(claim, criterion, verdict, evidence)
+
+
+def numbers(values: Iterable[float], form: str = ".4g") -> str:
+    """Numbers in a row, for the evidence of a verdict."""
+    return ", ".join(format(v, form) for v in values)
+
+
+def by_case(cases: Mapping[Any, Iterable[float]], form: str = ".4g") -> str:
+    """The numbers of each case.
+
+    Example:
+        >>> by_case({"L=5": (1.0, 2.5), "L=15": (3.0,)})
+        'L=5: 1, 2.5; L=15: 3'
+    """
+    return "; ".join(f"{case}: {numbers(values, form)}" for case, values in cases.items())
+
+
+def falling(values: Iterable[float]) -> bool:
+    """Whether each is smaller than the one before."""
+    return all(a > b for a, b in itertools.pairwise(values))
+
+
+class Found(NamedTuple):
+    """What the function of an experiment computes; with name and settings it is a `Result`.
+
+    Attributes:
+        data: The curves behind the figure.
+        tables: Numbers to read.
+        verdicts: The claims.
+        size: How it was computed, in words.
+    """
+
+    data: dict[str, Any]
+    tables: tuple[Table, ...]
+    verdicts: tuple[Verdict, ...]
+    size: str
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,24 +1,39 @@
-"""The common setting: a target on the circle, its samples, the networks."""
+"""The common setting: a target on the circle, its samples, the networks, and who is told of progress."""
 
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from jaxtyping import ArrayLike, Float
 
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
+from widelimit.activations import Activation
 from widelimit.layers import Layer, mlp, resnet
 
-KINDS = ("authors", "equispaced", "random")
+Progress = Callable[[int, int], None]
+KINDS = {
+    "authors": "samples as in the papers' code, both ends of the period included",
+    "equispaced": "equispaced samples, the end of the period not repeated",
+    "random": "samples drawn uniformly",
+}
 JITTER = 1e-10  # the authors repeat the end of the period: their Gram matrix is singular without it
 
 
-def target(b: Any) -> np.ndarray:
+def target(b: ArrayLike) -> np.ndarray:
     r"""The function to be learnt, $\frac12\cos b+\sin4b$."""
     b = np.asarray(b, dtype=np.float64)
     return np.cos(b) / 2 + np.sin(4 * b)
 
 
-def angles(count: int, samples: str = "authors", seed: int = 0) -> np.ndarray:
+def check_samples(samples: str) -> str:
+    """The kind of samples, if there is such a kind."""
+    if samples not in KINDS:
+        raise ValueError(unknown("samples", samples, tuple(KINDS)))
+    return samples
+
+
+def angles(count: int, samples: str = "authors", seed: int = 0) -> Float[np.ndarray, " n"]:
     r"""Where the target is sampled.
 
     Args:
@@ -35,9 +50,7 @@ def angles(count: int, samples: str = "authors", seed: int = 0) -> np.ndarray:
         ([-1.0, -0.5, 0.0, 0.5, 1.0], [-1.0, -0.5, 0.0, 0.5])
     """
     count = as_count(count, "count", minimum=2)
-    if samples not in KINDS:
-        raise ValueError(unknown("samples", samples, KINDS))
-    if samples == "authors":
+    if check_samples(samples) == "authors":
         return -np.pi + 2 * np.pi * np.linspace(0, 1, count)
     if samples == "equispaced":
         return -np.pi + 2 * np.pi * np.arange(count) / count
@@ -45,7 +58,9 @@ def angles(count: int, samples: str = "authors", seed: int = 0) -> np.ndarray:
     return np.sort(rng.uniform(-np.pi, np.pi, count))
 
 
-def networks(depth: int, alphas: Any = (1.0, 0.1), activation: Any = "relu") -> dict[str, Layer]:
+def networks(
+    depth: int, alphas: Sequence[float] = (1.0, 0.1), activation: str | Activation = "relu"
+) -> dict[str, Layer]:
     """The MLP and the residual networks of one depth.
 
     Args:
@@ -66,10 +81,70 @@ def networks(depth: int, alphas: Any = (1.0, 0.1), activation: Any = "relu") -> 
     return nets
 
 
-def describe_samples(samples: str) -> str:
-    """The kind of samples in words."""
-    return {
-        "authors": "samples as in the papers' code, both ends of the period included",
-        "equispaced": "equispaced samples, the end of the period not repeated",
-        "random": "samples drawn uniformly",
-    }[samples]
+class Counter:
+    """Counts work done and reports it."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.done = progress, total, 0
+
+    def add(self, work: int = 1) -> None:
+        """So much more is done."""
+        self.done += work
+        if self.progress is not None:
+            self.progress(min(self.done, self.total), self.total)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What the experiments have in common; each takes those fields that it names when declared.
+
+    Attributes:
+        depth: L.
+        depths: Several of them.
+        alpha: The attenuation, where there is one residual network.
+        alphas: The attenuations of the residual networks, in falling order.
+        activation: Of all networks.
+        count: The number of samples.
+        counts: Several of them.
+        samples: "authors", "equispaced" or "random"; without effect where there are no samples.
+        seed: Of everything random.
+        progress: Called with (steps done, steps in all).
+    """
+
+    depth: int = 0
+    depths: Sequence[int] = ()
+    alpha: float = 0.0
+    alphas: Sequence[float] = ()
+    activation: str | Activation = "relu"
+    count: int = 0
+    counts: Sequence[int] = ()
+    samples: str = "authors"
+    seed: int = 0
+    progress: Progress | None = None
+
+    @property
+    def jitter(self) -> float:
+        """The authors' jitter where their samples repeat a point; else none."""
+        return JITTER if self.samples == "authors" else 0.0
+
+    @property
+    def samples_in_words(self) -> str:
+        """The kind of samples, for the line below a figure."""
+        return KINDS[self.samples]
+
+    def angles(self, count: int) -> Float[np.ndarray, " n"]:
+        """The positions of so many samples."""
+        return angles(count, self.samples, self.seed)
+
+    def distinct_angles(self, count: int) -> Float[np.ndarray, " n"]:
+        """As `angles`, but equispaced instead of the authors', who repeat a point."""
+        kind = "equispaced" if self.samples == "authors" else self.samples
+        return angles(count, kind, self.seed)
+
+    def networks(self, depth: int | None = None) -> dict[str, Layer]:
+        """The MLP and the residual networks of a depth, by default of the only one."""
+        return networks(self.depth if depth is None else depth, self.alphas, self.activation)
+
+    def counter(self, total: int) -> Counter:
+        """Reports progress in so many steps."""
+        return Counter(self.progress, total)

@@ -12,7 +12,7 @@ from typing import Any
 
 from widelimit._base.files import PARTIAL
 
-from ._registry import EXPERIMENTS
+from ._experiment import EXPERIMENTS
 from ._result import Result, Table, plain
 
 RESULT, RUN = "result.json", "run.json"

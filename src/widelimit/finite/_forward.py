@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from widelimit._base.numerics import safe_sqrt
 from widelimit._base.passes import layer_pass
 from widelimit._base.scalars import Scalar
-from widelimit._base.types import Params
+from widelimit._base.types import Params, Self
 from widelimit.activations import Activation
 from widelimit.interpret import State, interpret, is_zero
 from widelimit.layers import Dense, Layer, Repeat, Residual, Serial, Sum

@@ -6,13 +6,13 @@ $(c_w^2\langle x,x'\rangle+c_b^2)\langle\delta,\delta'\rangle$. No Jacobian of s
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from widelimit._base.scalars import Scalar
-from widelimit._base.types import Params
+from widelimit._base.types import Params, Self
 from widelimit.activations import Activation
 from widelimit.interpret import State, interpret
 from widelimit.layers import Layer

@@ -12,7 +12,7 @@ power of the depth) never enters them.
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from widelimit._base.scalars import Scalar
+from widelimit._base.types import Self
 from widelimit.activations import Activation, Cov, How, second_moment, transform
 from widelimit.interpret import State, is_one, is_zero
 

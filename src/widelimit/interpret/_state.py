@@ -19,9 +19,10 @@ A new question is a new state; a new layer is one rule (`_interpret.py`) and is 
 import abc
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from widelimit._base.scalars import Scalar
+from widelimit._base.types import Self
 from widelimit.activations import Activation
 from widelimit.layers import Layer
 

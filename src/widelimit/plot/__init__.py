@@ -3,14 +3,18 @@
 from ._bounds import alpha_threshold as alpha_threshold
 from ._bounds import jacobian_bounds as jacobian_bounds
 from ._bounds import singular_values as singular_values
+from ._deprecated import papers as papers
 from ._dynamics import band as band
 from ._dynamics import training as training
 from ._finite import kernel_on_the_circle as kernel_on_the_circle
 from ._finite import ntk_ellipse as ntk_ellipse
+from ._finite import power_law as power_law
 from ._finite import stability as stability
 from ._finite import trained_networks as trained_networks
 from ._finite import width_convergence as width_convergence
-from ._paper import papers as papers
+from ._save import Animation as Animation
+from ._save import note as note
+from ._save import save as save
 from ._signal import correlation_maps as correlation_maps
 from ._signal import depth_effect as depth_effect
 from ._signal import phase_diagram as phase_diagram
@@ -23,3 +27,4 @@ from ._style import COLOURS as COLOURS
 from ._style import angle_axis as angle_axis
 from ._style import figure as figure
 from ._style import pyplot as pyplot
+from ._style import style as style

@@ -7,16 +7,30 @@ import numpy as np
 from ._style import COLOURS, angle_axis, figure
 
 
-def _power_law(panel: Any, n: Any, values: Any, stderr: Any, rate: Any, colour: str) -> None:
-    """Measurements with error bars and the fitted power of the width."""
+def power_law(
+    panel: Any, n: Any, values: Any, stderr: Any, rate: float, label: str, colour: str
+) -> None:
+    """Measurements against the width, with error bars, and the fitted power.
+
+    Args:
+        panel: The axes.
+        n: Widths.
+        values: Measured at each.
+        stderr: Their standard errors.
+        rate: The fitted exponent.
+        label: Of the fitted line.
+        colour: Of both.
+    """
     panel.errorbar(n, values, yerr=stderr, fmt="o", color=colour, markersize=4, capsize=2)
-    middle = np.exp(np.mean(np.log(values)) - rate[0] * np.mean(np.log(n)))
-    label = f"$n^{{{rate[0]:.2f} \\pm {rate[1]:.2f}}}$"
-    panel.plot(n, middle * np.asarray(n, float) ** rate[0], color=colour, label=label)
+    middle = np.exp(np.mean(np.log(values)) - rate * np.mean(np.log(n)))
+    panel.plot(n, middle * np.asarray(n, float) ** rate, color=colour, label=label)
     panel.set_xscale("log")
     panel.set_yscale("log")
     panel.set_xlabel("width $n$")
-    panel.legend()
+
+
+def _exponent(rate: float, stderr: float) -> str:
+    return f"$n^{{{rate:.2f} \\pm {stderr:.2f}}}$"
 
 
 def width_convergence(result: Any) -> Any:
@@ -29,8 +43,10 @@ def width_convergence(result: Any) -> Any:
         The figure.
     """
     fig, panels = figure()
-    rate = result.rate, result.rate_stderr
-    _power_law(panels[0, 0], result.widths, result.error, result.stderr, rate, COLOURS[0])
+    label = _exponent(result.rate, result.rate_stderr)
+    measured = result.widths, result.error, result.stderr, result.rate
+    power_law(panels[0, 0], *measured, label, COLOURS[0])
+    panels[0, 0].legend()
     panels[0, 0].set_ylabel(r"$\Vert\hat\Theta-\Theta\Vert_F$")
     return fig
 
@@ -61,7 +77,9 @@ def stability(result: Any) -> Any:
         (drift, result.drift, result.drift_rate, r"$\sup_t\Vert\Theta_t-\Theta_0\Vert_F$"),
     ):
         spread = values.std(1, ddof=1) / root
-        _power_law(panel, result.widths, values.mean(1), spread, rate, COLOURS[0])
+        measured = result.widths, values.mean(1), spread, rate[0]
+        power_law(panel, *measured, _exponent(*rate), COLOURS[0])
+        panel.legend()
         panel.set_ylabel(name)
     return fig
 

@@ -1,5 +1,6 @@
 """One look for all figures: colour-blind-safe, readable at column width. Matplotlib lives here only."""
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,11 @@ def pyplot() -> Any:
     return plt
 
 
+def style() -> AbstractContextManager[None]:
+    """A context in which all that is drawn has the library's style."""
+    return pyplot().rc_context(_STYLE)
+
+
 def figure(
     rows: int = 1, columns: int = 1, *, width: float = 3.4, height: float = 2.6, **options: Any
 ):
@@ -56,7 +62,7 @@ def figure(
         The figure and its panels, an array of shape (rows, columns), each with the colour cycle set.
     """
     plt = pyplot()
-    with plt.rc_context(_STYLE):
+    with style():
         fig, panels = plt.subplots(
             rows, columns, figsize=(width * columns, height * rows), squeeze=False, **options
         )

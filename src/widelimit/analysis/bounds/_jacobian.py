@@ -9,9 +9,10 @@ output vector $2\sigma_w$. These slacks of order $\sqrt n$ outlive training, whi
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 from widelimit._base.scalars import Scalar, as_count, concrete
+from widelimit._base.types import Self
 from widelimit.activations import Activation
 from widelimit.describe import expect_network, infer
 from widelimit.interpret import State, interpret

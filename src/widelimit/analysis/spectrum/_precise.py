@@ -7,11 +7,12 @@ of $2^{-bits}$, which NumPy's object arrays handle twenty times faster than mpma
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from widelimit._base.scalars import Scalar
+from widelimit._base.types import Self
 from widelimit.activations import Activation
 from widelimit.analysis._zonal import half_rule
 from widelimit.interpret import State, interpret

@@ -10,12 +10,13 @@ degrees as the NNGP kernel in every case.
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
 from widelimit._base.scalars import Scalar, concrete
+from widelimit._base.types import Self
 from widelimit.activations import Activation
 from widelimit.interpret import State, interpret
 from widelimit.layers import Layer

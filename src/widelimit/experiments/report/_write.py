@@ -6,14 +6,16 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from widelimit._base.files import write_file
 
+from .._experiment import Outcome
 from ._html import report_html
 
+_COLUMNS = ("figure", "claim", "verdict", "criterion", "evidence")
 
-def write_report(folder: Path, outcomes: Sequence[Any], *, full: bool = False) -> Path:
+
+def write_report(folder: Path, outcomes: Sequence[Outcome], *, full: bool = False) -> Path:
     """Write report.html, verdicts.csv and verdicts.json into the folder.
 
     Args:
@@ -31,20 +33,14 @@ def write_report(folder: Path, outcomes: Sequence[Any], *, full: bool = False) -
         if (folder / o.experiment.name / name).is_file()
     }
     rows = [
-        {
-            "figure": o.experiment.name,
-            "claim": v.claim,
-            "verdict": v.verdict,
-            "criterion": v.criterion,
-            "evidence": v.evidence,
-        }
+        {"figure": o.experiment.name, **{key: getattr(v, key) for key in _COLUMNS[1:]}}
         for o in outcomes
         if o.result is not None
         for v in o.result.verdicts
     ]
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(("figure", "claim", "verdict", "criterion", "evidence"))
+    writer.writerow(_COLUMNS)
     writer.writerows(row.values() for row in rows)
     write_file(folder / "verdicts.csv", text.getvalue())
     write_file(folder / "verdicts.json", json.dumps(rows, indent=1, ensure_ascii=False))

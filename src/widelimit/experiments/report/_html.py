@@ -5,13 +5,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._experiment import Outcome
+from .._result import Table, Verdict
 from ._style import STYLE
 
 _CLASS = {"holds": "yes", "holds in part": "part", "does not hold": "no"}
 _FORMS = {"": "", "preprint": "as in the preprint", "talk": "as in the talk"}
 
 
-def report_html(outcomes: Sequence[Any], images: Mapping[str, str], *, full: bool = False) -> str:
+def report_html(
+    outcomes: Sequence[Outcome], images: Mapping[str, str], *, full: bool = False
+) -> str:
     """The report as one page.
 
     Args:
@@ -57,7 +61,7 @@ alone. {size} Computing took {_time(seconds)}.</p>
 """
 
 
-def _summary(outcomes: Sequence[Any]) -> str:
+def _summary(outcomes: Sequence[Outcome]) -> str:
     rows = []
     for o in outcomes:
         name = o.experiment.name
@@ -74,7 +78,7 @@ def _summary(outcomes: Sequence[Any]) -> str:
     return f"<table class='summary'><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _section(o: Any, images: Mapping[str, str]) -> str:
+def _section(o: Outcome, images: Mapping[str, str]) -> str:
     name = o.experiment.name
     head = (
         f"<section id='{name}'><h2>{_text(_label(name))}: {_text(o.experiment.title)}</h2>"
@@ -99,14 +103,14 @@ def _figure(name: str, file: str, images: Mapping[str, str]) -> str:
     return f"<figure><img alt='{_text(_label(name))} {_text(words)}' src='{url}'>{caption}</figure>"
 
 
-def _verdict(v: Any) -> str:
+def _verdict(v: Verdict) -> str:
     return (
         f"<div class='verdict {_CLASS[v.verdict]}'><p>{_badge(v.verdict)} <b>{_text(v.claim)}</b></p>"
         f"<p>Criterion: {_text(v.criterion)}</p><p>Numbers: {_text(v.evidence)}.</p></div>"
     )
 
 
-def _table(t: Any) -> str:
+def _table(t: Table) -> str:
     head = "".join(f"<th>{_text(c)}</th>" for c in t.columns)
     body = "".join(
         "<tr>" + "".join(f"<td>{_text(_number(v))}</td>" for v in row) + "</tr>" for row in t.rows
