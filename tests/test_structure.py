@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import jaxtyping
+import numpy as np
 import pytest
 
 from structure import (
@@ -146,3 +148,14 @@ def test_lazy_names_are_there_and_stay():
     assert wl.train.__module__.startswith("widelimit.dynamics")
     with pytest.raises(AttributeError, match="no attribute 'unheard_of'"):
         _ = wl.unheard_of
+
+
+def test_annotations_are_checked_at_run_time():
+    from widelimit.linalg import Cholesky
+
+    message = ""
+    try:  # not pytest.raises, under which the checks stand aside
+        Cholesky(np.zeros((2, 3)), 0.0, 0.0)
+    except jaxtyping.TypeCheckError as error:
+        message = str(error)
+    assert "'lower'" in message

@@ -212,8 +212,7 @@ class FiniteNetwork(eqx.Module):
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
 
     def _check_features(self, params: Params, x: Float[Tensor, "n d"]) -> None:
-        first = jax.tree.leaves(params)
-        if not first:
+        if not jax.tree.leaves(params):
             raise ValueError(f"{self.net} has no weights; put a Dense() in it.")
         expected = _input_dim(params)
         if expected is not None and expected != x.shape[1]:

@@ -60,8 +60,6 @@ def conjugate_gradients(
 
     Example:
         >>> import numpy as np
-    from jaxtyping import Float
-    from numpy.typing import ArrayLike
         >>> kernel = lambda a, b=None: np.exp(-np.abs(a - (a if b is None else b).T))
         >>> x = np.linspace(0, 9, 50)[:, None]
         >>> s = conjugate_gradients(TiledGram(kernel, x, tile=20), np.sin(x[:, 0]), 0.1)

@@ -81,8 +81,6 @@ def cholesky(matrix: ArrayLike, ridge: ArrayLike = 0.0, *, overwrite: bool = Fal
 
     Example:
         >>> import numpy as np
-    from jaxtyping import Float
-    from numpy.typing import ArrayLike
         >>> f = cholesky(np.array([[4.0, 2.0], [2.0, 3.0]]), ridge=1.0)
         >>> f.solve(np.array([7.0, 6.0])), f.jitter
         (array([1., 1.]), 0.0)

@@ -68,8 +68,6 @@ def eigh(matrix: ArrayLike, *, overwrite: bool = False) -> Eigen:
 
     Example:
         >>> import numpy as np
-    from jaxtyping import Float
-    from numpy.typing import ArrayLike
         >>> e = eigh(np.array([[2.0, 1.0], [1.0, 2.0]]))
         >>> e.values.round(12), e.rank
         (array([1., 3.]), 2)

@@ -48,8 +48,6 @@ def partial_cholesky(gram: TiledGram, rank: int, *, block: int = 64, seed: int =
 
     Example:
         >>> import numpy as np
-    from jaxtyping import Float, Int
-    from numpy.typing import ArrayLike
         >>> linear = lambda a, b=None: a @ (a if b is None else b).T
         >>> x = np.arange(12.0).reshape(6, 2)  # the matrix has rank 2
         >>> low = partial_cholesky(TiledGram(linear, x), rank=4)

@@ -26,8 +26,6 @@ def leave_one_out(factor: Cholesky, dual: ArrayLike) -> Float[np.ndarray, " n *k
 
     Example:
         >>> import numpy as np
-    from jaxtyping import Float
-    from numpy.typing import ArrayLike
         >>> from widelimit.linalg import cholesky
         >>> f = cholesky(np.eye(2), ridge=1.0)  # the other point says nothing
         >>> leave_one_out(f, f.solve([3.0, 4.0]))
@@ -82,8 +80,6 @@ def ridge_path(
 
     Example:
         >>> import numpy as np
-    from jaxtyping import Float
-    from numpy.typing import ArrayLike
         >>> from widelimit.linalg import eigh
         >>> path = ridge_path(eigh(np.eye(3)), [1.0, 1.0, 1.0], [0.1, 1.0])
         >>> path.errors  # an identity kernel knows nothing of the other points

@@ -28,10 +28,6 @@ class TiledGram:
 
     Example:
         >>> import numpy as np
-    from jaxtyping import Float, Int
-    from numpy.typing import ArrayLike
-
-    from widelimit._base.types import Tensor
         >>> linear = lambda a, b=None: a @ (a if b is None else b).T
         >>> x = np.arange(15.0).reshape(5, 3)
         >>> k = TiledGram(linear, x, tile=2)

@@ -58,8 +58,6 @@ def target(dim: int, power: ArrayLike, seed: int = 0) -> Target:
 
     Example:
         >>> import numpy as np
-    from jaxtyping import Float
-    from numpy.typing import ArrayLike
         >>> f = target(3, [0.0, 1.0, 0.5], seed=1)
         >>> x = np.random.default_rng(0).normal(size=(20000, 3))
         >>> bool(abs(np.mean(f(x) ** 2) - 1.5) < 0.05)

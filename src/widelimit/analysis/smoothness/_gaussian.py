@@ -71,8 +71,6 @@ def gaussian_rkhs(
 
     Example:
         >>> import numpy as np
-    from jaxtyping import Float
-    from numpy.typing import ArrayLike
         >>> f, g = (lambda b: np.cos(3 * b)), (lambda b: np.cos(b))
         >>> mu = gaussian_rkhs(f, g, k_max=8)  # sqrt(lambda_3 / lambda_1)
         >>> bool(abs(float(mu) ** 2 - np.divide(*gaussian_eigenvalues([3, 1]))) < 1e-12)

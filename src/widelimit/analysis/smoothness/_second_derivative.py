@@ -43,8 +43,6 @@ def second_derivative(
 
     Example:
         >>> import numpy as np
-    from jaxtyping import Float
-    from numpy.typing import ArrayLike
         >>> mu = second_derivative(lambda b: 3 * np.sin(4 * b))
         >>> round(float(mu), 9), mu.direction, mu.N
         (16.0, 'smaller is smoother', 4096)

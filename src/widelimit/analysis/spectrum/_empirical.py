@@ -78,8 +78,6 @@ def effective_dimension(spectrum: Spectrum | ArrayLike, ridge: float) -> float:
 
     Example:
         >>> import numpy as np
-    from jaxtyping import Float
-    from numpy.typing import ArrayLike
         >>> round(effective_dimension(np.diag([1.0, 1.0, 1e-9]), 1e-3), 3)
         1.998
     """
