@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jaxtyping import Array, Int
+
 from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
 from widelimit.activations import Activation
@@ -80,11 +82,10 @@ class Facts(State):
         if isinstance(times, int) and times == 0:
             return self
         once = step(type(self)())
-        powers = [None if n is None else _power(n, times) for n in (once.factor, once.degree)]
         return self._but(
-            factor=_times(self.factor, powers[0]),
+            factor=_times(self.factor, None if once.factor is None else once.factor**times),
             fresh=once.fresh,
-            degree=_times(self.degree, powers[1]),
+            degree=_times(self.degree, _degree(once.degree, times)),
             vanishes=self.vanishes and once.vanishes,
             zonal=self.zonal and once.zonal,
             activations=_union(self.activations, once.activations),
@@ -99,11 +100,13 @@ def _times(a: Any, b: Any) -> Any:
     return None if a is None or b is None else a * b
 
 
-def _power(number: Any, times: Any) -> Any:
+def _degree(once: float | None, times: int | Int[Array, ""]) -> float | None:
+    if once is None or once in (0.0, 1.0):
+        return once
     try:
-        return number**times
+        return once**times if isinstance(times, int) else None
     except OverflowError:
-        return float("inf")
+        return None
 
 
 def _union(*groups: tuple[Any, ...]) -> tuple[Any, ...]:
