@@ -17,13 +17,16 @@ from jaxtyping import Array, Float
 
 from widelimit._base.numerics import at_least_zero, over_sine, safe_divide, safe_sqrt, steer
 from widelimit._base.quadrature import gauss_legendre, graded, hermite_basis
+from widelimit._base.thresholds import (
+    CHEAP_COMPILATION,
+    DEFAULT_TERMS,
+    MOST_TERMS,
+    PLANE_NODES,
+    REACH,
+    STEEP_NODES,
+)
 
 from ._activation import Activation, Cov, Matrix, derivative
-
-DEFAULT_TERMS = 256
-_MOST_TERMS = 1024
-_NODES = 40
-_REACH = 8.8
 
 
 class How(NamedTuple):
@@ -193,8 +196,23 @@ def _series_jvp(order, primals, tangents):
     return _series(order, a1, a2, rho), change
 
 
-second_moment_now = jax.jit(second_moment, static_argnums=0)
-_coefficients_now = jax.jit(hermite_coefficients, static_argnums=(0, 2))
+# Compiled cheaply: they run on a few variances, once for each network.
+_moment_program = jax.jit(second_moment, static_argnums=0, compiler_options=CHEAP_COMPILATION)
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=CHEAP_COMPILATION)
+def _shares(act: Activation, q: Float[Array, " k"]) -> Float[Array, "terms k"]:
+    """Squares of the Hermite coefficients relative to the second moment."""
+    return hermite_coefficients(act, q, MOST_TERMS) ** 2 / second_moment(act, q)[None]
+
+
+def second_moment_now(
+    act: Activation, q: Float[Array, "..."] | float
+) -> Float[Array, "..."] | float:
+    r"""$E[\varphi(\sqrt q z)^2]$ of known variances; at q = 0 it is $\varphi(0)^2$."""
+    if isinstance(q, float) and q == 0:
+        return float(act.fn(jnp.zeros(()))) ** 2
+    return _moment_program(act, q)
 
 
 def terms_needed(act: Activation, variances: list[float], tolerance: float) -> int:
@@ -202,14 +220,13 @@ def terms_needed(act: Activation, variances: list[float], tolerance: float) -> i
     if act.closed_form or act.breaks:
         return 32
     q = jnp.asarray([min(variances), max(variances)])
-    a = np.asarray(_coefficients_now(act, q, _MOST_TERMS))
-    share = a**2 / np.asarray(second_moment_now(act, q)) * (1 + np.arange(_MOST_TERMS))[:, None]
+    share = np.asarray(_shares(act, q)) * (1 + np.arange(MOST_TERMS))[:, None]
     tail = np.cumsum(share[::-1], axis=0)[::-1].max(axis=1)
     # The last quarter stands for what lies beyond it.
-    if not tail[3 * _MOST_TERMS // 4] < tolerance:
+    if not tail[3 * MOST_TERMS // 4] < tolerance:
         return 0
     needed = int(np.argmax(tail < tolerance))
-    return next(n for n in (32, 64, 128, 256, 512, _MOST_TERMS) if n >= needed)
+    return next(n for n in (32, 64, 128, 256, 512, MOST_TERMS) if n >= needed)
 
 
 # --- Quadrature in the plane ----------------------------------------------------------------------
@@ -218,9 +235,9 @@ def terms_needed(act: Activation, variances: list[float], tolerance: float) -> i
 def _panels(act: Activation, places: list[Array], like: Array) -> tuple[Array, Array]:
     """Nodes and Gaussian weights on the line, cut at 0 (where the Gaussian peaks) and at `places`."""
     # Without breaks this is called for steep fronts only, which need more nodes.
-    rule = graded(_NODES if act.breaks else 56)
+    rule = graded(PLANE_NODES if act.breaks else STEEP_NODES)
     left, right, weights = (jnp.asarray(a, like.dtype)[None, :] for a in rule)
-    cuts = [-_REACH, 0.0, _REACH, *(jnp.clip(p, -_REACH, _REACH) for p in places)]
+    cuts = [-REACH, 0.0, REACH, *(jnp.clip(p, -REACH, REACH) for p in places)]
     edges = jnp.sort(jnp.stack([jnp.broadcast_to(jnp.asarray(c, like.dtype), ()) for c in cuts]))
     a, b = edges[:-1, None], edges[1:, None]
     z = jnp.where(left < 0.5, a + (b - a) * left, b - (b - a) * right).ravel()

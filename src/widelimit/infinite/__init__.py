@@ -1,6 +1,8 @@
 """Infinite width: kernel propagation, profiles, Gram matrices."""
 
-from ._kernels import Kernels as Kernels
+from ._kernel import Kernels as Kernels
+from ._kernel import PreparedKernel as PreparedKernel
+from ._kernel import prepare as prepare
 from ._kernels import kernels as kernels
 from ._kernels import nngp as nngp
 from ._kernels import ntk as ntk
