@@ -216,14 +216,18 @@ def _series_jvp(order, primals, tangents):
 _moment_program = jax.jit(second_moment, static_argnums=0, compiler_options=CHEAP_COMPILATION)
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=CHEAP_COMPILATION)
-def _shares(act: Activation, q: Float[Array, " k"]) -> Float[Array, "terms k"]:
+_values = jax.jit(lambda act, x: act.fn(x), static_argnums=0, compiler_options=CHEAP_COMPILATION)
+
+
+def _shares(act: Activation, q: Float[np.ndarray, " k"]) -> Float[np.ndarray, "terms k"]:
     """Squares of the Hermite coefficients relative to the second moment."""
-    return hermite_coefficients(act, q, MOST_TERMS) ** 2 / second_moment(act, q)[None]
+    z, basis = hermite_basis(MOST_TERMS, 160 + MOST_TERMS // 2)
+    coefficients = basis @ np.asarray(_values(act, z[:, None] * np.sqrt(q)))
+    return coefficients**2 / np.asarray(second_moment_now(act, q))
 
 
 def second_moment_now(
-    act: Activation, q: Float[Array, "..."] | float
+    act: Activation, q: Float[Array, "..."] | Float[np.ndarray, "..."] | float
 ) -> Float[Array, "..."] | float:
     r"""$E[\varphi(\sqrt q z)^2]$ of known variances; at q = 0 it is $\varphi(0)^2$."""
     if isinstance(q, float) and q == 0:
@@ -235,8 +239,8 @@ def terms_needed(act: Activation, variances: list[float], tolerance: float) -> i
     """The length of the Hermite series that serves all given variances; 0 if none does."""
     if act.closed_form or act.breaks:
         return 32
-    q = jnp.asarray([min(variances), max(variances)])
-    share = np.asarray(_shares(act, q)) * (1 + np.arange(MOST_TERMS))[:, None]
+    q = np.array([min(variances), max(variances)])
+    share = _shares(act, q) * (1 + np.arange(MOST_TERMS))[:, None]
     tail = np.cumsum(share[::-1], axis=0)[::-1].max(axis=1)
     # The last quarter stands for what lies beyond it.
     if not tail[3 * MOST_TERMS // 4] < tolerance:

@@ -245,23 +245,25 @@ def on_device(request: Request, inputs: Inputs) -> tuple[Float[Array, "n1 n2"], 
     """The matrices of JAX arrays, which may be traced; nothing is checked or filled up."""
     plan, numbers, x1, x2, extra = _for_device(request, inputs)
     out = gram(plan, numbers, x1, x2, extra)
-    announced = request.scope is not None and is_traced((x1, x2))
-    if announced and not facts(request.form).closed:
-        out = tuple(_refused_outside(request.scope, m, x1, x2) for m in out)
+    scope = request.scope
+    if scope is not None and is_traced((x1, x2)) and not facts(request.form).closed:
+        out = tuple(_refused_outside(scope, m, x1, x2) for m in out)
     return tuple(m.astype(inputs.dtype) for m in out)
 
 
-def _for_device(request: Request, inputs: Inputs) -> tuple[Plan, Numbers, Array, Array, Extra]:
+def _for_device(
+    request: Request, inputs: Inputs
+) -> tuple[Plan, Numbers, Array, Array | None, Extra]:
     n1, n2 = sizes_of(inputs)
     dtype = _work_dtype(inputs)
-    cast = lambda x: None if x is None else jnp.asarray(x, dtype)
+    x1 = jnp.asarray(inputs.x1, dtype)
+    x2 = None if inputs.x2 is None else jnp.asarray(inputs.x2, dtype)
     choice = choose_path(request, scope_of(inputs), dtype, n1 * n2)
     form, numbers = request.form, request.numbers
     if not is_transformed((numbers, inputs.x1, inputs.x2)):
         form, numbers = looped(form, known(numbers))
     extra = Extra(vanishes(request.form), choice.profiles)
-    plan = _plan(request, form, choice)
-    return plan, numbers, cast(inputs.x1), cast(inputs.x2), extra
+    return _plan(request, form, choice), numbers, x1, x2, extra
 
 
 def _refused_outside(

@@ -95,7 +95,7 @@ class SmallTiles(NamedTuple):
     """
 
     places: list[tuple[int, int]]
-    arguments: tuple[np.ndarray, ...]
+    arguments: tuple[np.ndarray | np.int32, ...]
 
 
 def cut_small(first: HostPoints, second: HostPoints | None) -> SmallTiles:

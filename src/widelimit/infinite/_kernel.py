@@ -12,7 +12,7 @@ from widelimit._base.arrays import Inputs, as_array, as_inputs
 from widelimit.describe import check
 from widelimit.layers import Layer
 
-from ._evaluate import Answer, Request, diagonal, evaluate, matvec, on_device, scope_of
+from ._evaluate import Request, diagonal, evaluate, matvec, on_device, scope_of
 from ._plan import Form, Numbers, Scope, join, split, without_widths
 
 Kind = Literal["nngp", "ntk"]
@@ -27,8 +27,8 @@ class Kernels(NamedTuple):
         ntk: The tangent kernel, shape (n1, n2).
     """
 
-    nngp: Answer
-    ntk: Answer
+    nngp: Any
+    ntk: Any
 
 
 class PreparedKernel(eqx.Module):
@@ -56,7 +56,7 @@ class PreparedKernel(eqx.Module):
         """The network."""
         return join(self.form, self.numbers)
 
-    def __call__(self, x1: Any, x2: Any = None) -> Answer:
+    def __call__(self, x1: Any, x2: Any = None) -> Any:
         """The kernel matrix.
 
         Args:
@@ -72,11 +72,11 @@ class PreparedKernel(eqx.Module):
         """Both kernels at once, for little more than the price of one."""
         return Kernels(*evaluate(self._request("nngp", "ntk"), as_inputs(x1, x2)))
 
-    def diagonal(self, x: Any) -> Answer:
+    def diagonal(self, x: Any) -> Any:
         """The kernel of each point with itself, shape (n,), at a cost of O(n)."""
         return diagonal(self._request(self.kind), as_inputs(x))[0]
 
-    def matvec(self, x1: Any, x2: Any, v: Any) -> Answer:
+    def matvec(self, x1: Any, x2: Any, v: Any) -> Any:
         """The matrix times v, without the matrix being stored.
 
         Args:

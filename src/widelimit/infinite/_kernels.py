@@ -8,13 +8,13 @@ from widelimit.activations import How
 from widelimit.describe import check
 from widelimit.layers import Layer
 
-from ._evaluate import Answer, Request, choose_series, scope_of, sizes_of
+from ._evaluate import Request, choose_series, scope_of, sizes_of
 from ._kernel import Kernels, prepare
 from ._plan import Scope, cut_off, known, series, split, without_widths
 from ._profile import Profile, compiled
 
 
-def nngp(net: Layer, x1: Any, x2: Any = None) -> Answer:
+def nngp(net: Layer, x1: Any, x2: Any = None) -> Any:
     r"""The NNGP kernel $K(x,x')=E[f(x)f(x')]$ of an infinitely wide network.
 
     $K^{(1)}=\sigma_w^2\langle x,x'\rangle/d+\sigma_b^2$, $K^{(l+1)}=\sigma_w^2E[\varphi(u)\varphi(v)]+\sigma_b^2$ with
@@ -40,7 +40,7 @@ def nngp(net: Layer, x1: Any, x2: Any = None) -> Answer:
     return prepare(net, "nngp")(x1, x2)
 
 
-def ntk(net: Layer, x1: Any, x2: Any = None) -> Answer:
+def ntk(net: Layer, x1: Any, x2: Any = None) -> Any:
     r"""The neural tangent kernel $\Theta(x,x')=\lim\,\langle\nabla_\theta f(x),\nabla_\theta f(x')\rangle$.
 
     $\Theta^{(1)}=K^{(1)}$, $\Theta^{(l+1)}=K^{(l+1)}+\sigma_w^2\,E[\varphi'(u)\varphi'(v)]\,\Theta^{(l)}$ with

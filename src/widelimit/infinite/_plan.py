@@ -6,6 +6,7 @@ the inputs. All are cached by value, so that an equal network, typed again, cost
 """
 
 import functools
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import jax
@@ -34,7 +35,7 @@ class Form(NamedTuple):
         zeros: Which numbers are exactly 0 (biases that are not there).
     """
 
-    structure: jax.tree_util.PyTreeDef
+    structure: Hashable
     zeros: tuple[bool, ...]
 
 
