@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 
 import widelimit as wl
-from widelimit.infinite import _kernels
 
 DEPTHS = (2, 5, 15, 50, 200)
 
@@ -103,10 +102,10 @@ def measure(n, d, dtype):
         )
         slow = textbook(depth)
         add(f"the same by arctan2, depth {depth}", lambda f=slow: f(x, 0.3).block_until_ready())
-    plain = wl.mlp(15)
+    plain = wl.prepare(wl.mlp(15), "ntk").by("layers")
     add(
         "relu MLP, depth 15, layer by layer",
-        lambda: jax.block_until_ready(_kernels._compute(plain, x, None, ("ntk",), path="layers")),
+        lambda: plain(x).block_until_ready(),
     )
     return rows
 

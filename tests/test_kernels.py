@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import widelimit as wl
 from widelimit import testing
-from widelimit.infinite import _matrix
-from widelimit.infinite._kernels import _compute
+from widelimit.infinite import _layered
 
 NETWORKS = [
     wl.mlp(3),
@@ -220,11 +219,11 @@ def test_vmap():
 def test_a_sweep_over_numbers_compiles_once():
     x = np.random.default_rng(0).standard_normal((9, 3))
     wl.ntk(wl.mlp(7, w_std=0.9, b_std=0.05), x)
-    before = _matrix.gram._cache_size()
+    before = _layered.stack_of_tiles._cache_size()
     for w in (0.5, 1.0, 2.0):
         wl.ntk(wl.mlp(7, w_std=w, b_std=w / 3), x)
     wl.ntk(wl.Repeat(wl.Dense(512, b_std=0.1) >> wl.Phi("relu"), 7) >> wl.Dense(3, b_std=0.1), x)
-    assert _matrix.gram._cache_size() == before
+    assert _layered.stack_of_tiles._cache_size() == before
 
 
 # --- large matrices --------------------------------------------------------------------------------
@@ -282,7 +281,7 @@ def test_profile_certifies_itself():
         assert profile.error < 1e-13
         x = np.stack([rho, np.sqrt(1 - rho**2)], axis=1)
         for name in ("nngp", "ntk"):
-            exact = _compute(net, [[1.0, 0.0]], x, (name,), path="layers")[0][0]
+            exact = wl.prepare(net, name)([[1.0, 0.0]], x)[0]
             got = getattr(profile, name)(rho)
             assert np.abs(got - exact).max() < 3e-14 * np.abs(exact).max()
 

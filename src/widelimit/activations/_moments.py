@@ -17,13 +17,16 @@ from jaxtyping import Array, Float
 
 from widelimit._base.numerics import at_least_zero, over_sine, safe_divide, safe_sqrt, steer
 from widelimit._base.quadrature import gauss_legendre, graded, hermite_basis
+from widelimit._base.thresholds import (
+    CHEAP_COMPILATION,
+    DEFAULT_TERMS,
+    MOST_TERMS,
+    PLANE_NODES,
+    REACH,
+    STEEP_NODES,
+)
 
 from ._activation import Activation, Cov, Matrix, derivative
-
-DEFAULT_TERMS = 256
-_MOST_TERMS = 1024
-_NODES = 40
-_REACH = 8.8
 
 
 class How(NamedTuple):
@@ -160,9 +163,18 @@ def hermite_coefficients(
     act: Activation, q: Float[Array, "..."], terms: int
 ) -> Float[Array, "..."]:
     r"""$a_n(q)=E[\varphi(\sqrt q z)h_n(z)]$, $n<$ terms, for an activation without break points."""
-    z, basis = hermite_basis(terms, 160 + terms // 2)
+    nodes = 160 + terms // 2
+    z, basis = hermite_basis(terms, nodes)
+    if act.parity is not None:  # half of the coefficients are 0, the others come from half the line
+        odd = int(act.parity == "odd")
+        z, basis = z[nodes:], 2 * basis[odd::2, nodes:]
     points = jnp.sqrt(q)[None] * jnp.asarray(z, q.dtype).reshape((-1,) + (1,) * q.ndim)
-    return jnp.tensordot(jnp.asarray(basis, q.dtype), act.fn(points), axes=1)
+    found = jnp.tensordot(jnp.asarray(basis, q.dtype), act.fn(points), axes=1)
+    if act.parity is None:
+        return found
+    zero = jnp.zeros_like(found)
+    pairs = (zero, found) if act.parity == "odd" else (found, zero)
+    return jnp.stack(pairs, axis=1).reshape((terms, *q.shape))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -175,13 +187,20 @@ def _horner_sum(order: int, a1: Array, a2: Array, rho: Matrix) -> Matrix:
     n = np.arange(a1.shape[0], dtype=float)
     falling = np.prod([n - j for j in range(order)], axis=0) if order else np.ones(n.size)
     b1 = jnp.asarray(falling, rho.dtype).reshape((-1,) + (1,) * (a1.ndim - 1)) * a1
+    # Several terms in a step: the partial sum stays in a register meanwhile.
+    step = math.gcd(8, n.size)
+    shift = lambda a: jnp.concatenate([a[order:], jnp.zeros_like(a[: min(order, n.size)])])
+    b1, b2 = shift(b1), shift(a2)
 
     def add(i, total):
-        last = n.size - 1 - i
-        return total * rho + b1[last] * a2[last]
+        first = n.size - step * (i + 1)
+        c1, c2 = (jax.lax.dynamic_slice_in_dim(b, first, step) for b in (b1, b2))
+        for j in range(step - 1, -1, -1):
+            total = total * rho + c1[j] * c2[j]
+        return total
 
     start = jnp.zeros(jnp.broadcast_shapes(a1.shape[1:], a2.shape[1:], rho.shape), rho.dtype)
-    return jax.lax.fori_loop(0, max(n.size - order, 0), add, start)
+    return jax.lax.fori_loop(0, n.size // step, add, start)
 
 
 @_series.defjvp
@@ -193,23 +212,41 @@ def _series_jvp(order, primals, tangents):
     return _series(order, a1, a2, rho), change
 
 
-second_moment_now = jax.jit(second_moment, static_argnums=0)
-_coefficients_now = jax.jit(hermite_coefficients, static_argnums=(0, 2))
+# Compiled cheaply: they run on a few variances, once for each network.
+_moment_program = jax.jit(second_moment, static_argnums=0, compiler_options=CHEAP_COMPILATION)
+
+
+_values = jax.jit(lambda act, x: act.fn(x), static_argnums=0, compiler_options=CHEAP_COMPILATION)
+
+
+def _shares(act: Activation, q: Float[np.ndarray, " k"]) -> Float[np.ndarray, "terms k"]:
+    """Squares of the Hermite coefficients relative to the second moment."""
+    z, basis = hermite_basis(MOST_TERMS, 160 + MOST_TERMS // 2)
+    coefficients = basis @ np.asarray(_values(act, z[:, None] * np.sqrt(q)))
+    return coefficients**2 / np.asarray(second_moment_now(act, q))
+
+
+def second_moment_now(
+    act: Activation, q: Float[Array, "..."] | Float[np.ndarray, "..."] | float
+) -> Float[Array, "..."] | float:
+    r"""$E[\varphi(\sqrt q z)^2]$ of known variances; at q = 0 it is $\varphi(0)^2$."""
+    if isinstance(q, float) and q == 0:
+        return float(act.fn(jnp.zeros(()))) ** 2
+    return _moment_program(act, q)
 
 
 def terms_needed(act: Activation, variances: list[float], tolerance: float) -> int:
     """The length of the Hermite series that serves all given variances; 0 if none does."""
     if act.closed_form or act.breaks:
         return 32
-    q = jnp.asarray([min(variances), max(variances)])
-    a = np.asarray(_coefficients_now(act, q, _MOST_TERMS))
-    share = a**2 / np.asarray(second_moment_now(act, q)) * (1 + np.arange(_MOST_TERMS))[:, None]
+    q = np.array([min(variances), max(variances)])
+    share = _shares(act, q) * (1 + np.arange(MOST_TERMS))[:, None]
     tail = np.cumsum(share[::-1], axis=0)[::-1].max(axis=1)
     # The last quarter stands for what lies beyond it.
-    if not tail[3 * _MOST_TERMS // 4] < tolerance:
+    if not tail[3 * MOST_TERMS // 4] < tolerance:
         return 0
     needed = int(np.argmax(tail < tolerance))
-    return next(n for n in (32, 64, 128, 256, 512, _MOST_TERMS) if n >= needed)
+    return next(n for n in (32, 64, 128, 256, 512, MOST_TERMS) if n >= needed)
 
 
 # --- Quadrature in the plane ----------------------------------------------------------------------
@@ -218,9 +255,9 @@ def terms_needed(act: Activation, variances: list[float], tolerance: float) -> i
 def _panels(act: Activation, places: list[Array], like: Array) -> tuple[Array, Array]:
     """Nodes and Gaussian weights on the line, cut at 0 (where the Gaussian peaks) and at `places`."""
     # Without breaks this is called for steep fronts only, which need more nodes.
-    rule = graded(_NODES if act.breaks else 56)
+    rule = graded(PLANE_NODES if act.breaks else STEEP_NODES)
     left, right, weights = (jnp.asarray(a, like.dtype)[None, :] for a in rule)
-    cuts = [-_REACH, 0.0, _REACH, *(jnp.clip(p, -_REACH, _REACH) for p in places)]
+    cuts = [-REACH, 0.0, REACH, *(jnp.clip(p, -REACH, REACH) for p in places)]
     edges = jnp.sort(jnp.stack([jnp.broadcast_to(jnp.asarray(c, like.dtype), ()) for c in cuts]))
     a, b = edges[:-1, None], edges[1:, None]
     z = jnp.where(left < 0.5, a + (b - a) * left, b - (b - a) * right).ravel()

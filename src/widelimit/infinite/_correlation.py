@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
-_FEW_FEATURES = 8
-_SMALL = 2**21  # below this many multiplications differences are as cheap as a product
-_PICKS = 8
+from widelimit._base.thresholds import CHEAP_DIFFERENCES, FEW_FEATURES, PICKS
+
+Diagonal = int | Int[Array, ""] | None
 
 
 class Points(NamedTuple):
@@ -62,7 +62,8 @@ def map_correlation(
     then: Callable[..., Any],
     u1: Float[Array, "n1 d"],
     u2: Float[Array, "n2 d"],
-    diagonal: Any = None,
+    diagonal: Diagonal = None,
+    pairs: int = 0,
 ) -> Any:
     r"""Apply `then` to $1-\rho$ and $1+\rho$ of all pairs of unit vectors.
 
@@ -77,12 +78,13 @@ def map_correlation(
         u2: Unit vectors.
         diagonal: If given, entry (i, i + diagonal) compares an input with itself; such entries are
             left as they come, for the caller to set.
+        pairs: How many pairs of vectors there are in all, if these are a part of them.
 
     Returns:
         What `then` returns.
     """
     (n1, d), n2 = u1.shape, u2.shape[0]
-    if d <= _FEW_FEATURES or n1 * n2 * d <= _SMALL:
+    if d <= FEW_FEATURES or max(n1 * n2, pairs) * d <= CHEAP_DIFFERENCES:
         return then(*_from_differences(u1, u2))
     rho = _product(u1, u2)
     both = lambda rho: (jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0))
@@ -96,7 +98,7 @@ def map_correlation(
 
 
 def _from_differences(u1, u2):
-    if u1.shape[1] <= _FEW_FEATURES:
+    if u1.shape[1] <= FEW_FEATURES:
         minus = plus = jnp.zeros((u1.shape[0], u2.shape[0]), u1.dtype)
         for i in range(u1.shape[1]):
             a, b = u1[:, None, i], u2[None, :, i]
@@ -129,7 +131,7 @@ def _refine(minus, plus, near, u1, u2):
         near = near.at[rows, column].set(False)
         return put(minus, exact_minus), put(plus, exact_plus), near, picks + 1
 
-    more = lambda carry: jnp.any(carry[2]) & (carry[3] < _PICKS)
+    more = lambda carry: jnp.any(carry[2]) & (carry[3] < PICKS)
     minus, plus, near, _ = jax.lax.while_loop(more, pick, (minus, plus, near, 0))
 
     def sweep(minus, plus, near):

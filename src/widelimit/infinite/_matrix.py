@@ -1,82 +1,63 @@
 """Gram matrices: tiles, each by the profile or layer by layer; derivatives layer by layer."""
 
 import functools
-import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.numerics import steer
-from widelimit.activations import How
-from widelimit.interpret import facts, interpret
-from widelimit.layers import Dense, Layer
+from widelimit._base.thresholds import DEVICE_SIDE, LONG_SIDE, SHORT_SIDE
+from widelimit.layers import Layer
 
 from ._correlation import Points, as_points, correlation, map_correlation
-from ._pair import Pair, outer
+from ._layered import ByLayers, Matrices, kernel_values, run_layers
+from ._pair import outer
+from ._plan import Numbers, Plan, cut_off, error_limit, join, norm_tolerance
 from ._profile import Profiles, build
 
-# Entries of a tile. On a CPU its state stays in the cache; a GPU wants few and large ones.
-_TILE = {"cpu": 2**18}
-_LARGE_TILE = 2**28
+Counts = tuple[int | Int[Array, ""], int | Int[Array, ""]]
 
 
-class Plan(NamedTuple):
-    """What is fixed at compile time.
+class Extra(NamedTuple):
+    """What a program is given beside the network's numbers and the inputs.
 
     Attributes:
-        structure: The network's tree structure, widths removed.
-        zeros: Which numbers of the network are exactly 0 (biases that are not there).
-        wanted: "nngp", "ntk" or both.
-        path: "layers", "profile", or "either": decided at run time.
-        degree: Of homogeneity, if the profile holds for inputs of any norm.
-        how: How moments are evaluated.
-        terms: How many coefficients of each wanted profile are used, if known beforehand.
+        vanishes: Whether a zero input has a kernel of zero.
+        profiles: The profiles, if they are used and known beforehand.
+        counts: How many rows of each input are points, if the others only fill up.
     """
 
-    structure: Any
-    zeros: tuple[bool, ...]
-    wanted: tuple[str, ...]
-    path: str
-    degree: float | None
-    how: How
-    terms: tuple[int, ...] = ()
-
-
-def split(net: Layer) -> tuple[Any, tuple[bool, ...], tuple[Any, ...]]:
-    """Structure, which numbers are exactly zero, and the other numbers."""
-    is_dense = lambda node: isinstance(node, Dense)
-    bare = lambda node: Dense(w_std=node.w_std, b_std=node.b_std) if is_dense(node) else node
-    numbers, structure = jax.tree.flatten(jax.tree.map(bare, net, is_leaf=is_dense))
-    zeros = tuple(isinstance(v, float) and v == 0 for v in numbers)
-    return structure, zeros, tuple(v for v, z in zip(numbers, zeros, strict=True) if not z)
-
-
-def join(plan: Plan, numbers: tuple[Any, ...]) -> Layer:
-    """The network again."""
-    rest = iter(numbers)
-    return jax.tree.unflatten(plan.structure, [0.0 if z else next(rest) for z in plan.zeros])
+    vanishes: bool | Bool[Array, ""]
+    profiles: Profiles | None = None
+    counts: Counts | None = None
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _gram(
-    plan: Plan, numbers: Any, x1: Float[Array, "n1 d"], x2: Any, profiles: Any
+    plan: Plan,
+    numbers: Numbers,
+    x1: Float[Array, "n1 d"],
+    x2: Float[Array, "n2 d"] | None,
+    extra: Extra,
 ) -> tuple[Float[Array, "n1 n2"], ...]:
     """The wanted kernel matrices; `x2=None` means `x1` with itself, its diagonal exact."""
-    net = join(plan, numbers)
+    net = join(plan.form, numbers)
     first = as_points(x1)
     second = first if x2 is None else as_points(x2)
+    layers = ByLayers(net, plan, jnp.asarray(extra.vanishes))
 
-    def fill(evaluate: Any) -> tuple[Array, ...]:
+    def fill(evaluate: "ByLayers | _ByProfile") -> Matrices:
         edge1 = evaluate.sizes(first)
         edge2 = edge1 if x2 is None else evaluate.sizes(second)
-        return _tiles(evaluate, first, second, (edge1, edge2), symmetric=x2 is None)
+        side1, side2 = _Side(first, edge1), _Side(second, edge2)
+        return _tiles(evaluate, side1, side2, extra.counts, symmetric=x2 is None)
 
-    layers = _ByLayers(net, plan)
     if plan.path == "profile":
-        by_profile = _ByProfile(net, plan, profiles)
+        assert extra.profiles is not None
+        by_profile = _ByProfile(plan, extra.profiles, jnp.asarray(extra.vanishes))
         out = fill(by_profile)
         return out if x2 is not None else _with_diagonal(plan, out, by_profile.diagonal(first))
     by_layers = plan.path == "layers"
@@ -89,8 +70,8 @@ def _gram(
 
 @_gram.defjvp
 def _gram_jvp(plan, primals, tangents):
-    numbers, x1, x2, _ = primals
-    smooth = lambda numbers, x1, x2: differentiable_gram(plan, numbers, x1, x2)
+    numbers, x1, x2, extra = primals
+    smooth = lambda numbers, x1, x2: differentiable_gram(plan, numbers, x1, x2, extra.vanishes)
     return jax.jvp(smooth, (numbers, x1, x2), tangents[:3])
 
 
@@ -98,10 +79,13 @@ gram = jax.jit(_gram, static_argnums=0)
 
 
 def differentiable_gram(
-    plan: Plan, numbers: Any, x1: Float[Array, "n1 d"], x2: Any
+    plan: Plan,
+    numbers: Numbers,
+    x1: Float[Array, "n1 d"],
+    x2: Float[Array, "n2 d"] | None,
+    vanishes: bool | Bool[Array, ""],
 ) -> tuple[Float[Array, "n1 n2"], ...]:
     """The same matrices in one piece, layer by layer: the form that is differentiated."""
-    net = join(plan, numbers)
     first = as_points(x1)
     second = first if x2 is None else as_points(x2)
     with jax.enable_x64(True):
@@ -110,79 +94,58 @@ def differentiable_gram(
             same = jnp.eye(x1.shape[0], dtype=bool)
             minus = steer(jnp.where(same, 0, minus), minus)
             plus = steer(jnp.where(same, 2, plus), plus)
-        pair = Pair.of_data(first.q[:, None], second.q[None, :], minus, plus, plan.how)
-        out = interpret(net, pair)
-        size = out.size
-        dead = ~_kept(net, first)[:, None] | ~_kept(net, second)[None, :]
-        results = []
-        for name in plan.wanted:
-            value = size * (out.rho if name == "nngp" else out.ntk)
-            results.append(steer(jnp.where(dead, 0, value), value))
-        return tuple(results)
-
-
-def _kept(net: Layer, points: Points) -> Any:
-    """Which inputs have a kernel that is not exactly zero."""
-    return ~points.zero if facts(net).vanishes else jnp.ones_like(points.zero)
-
-
-class _ByLayers(NamedTuple):
-    """Evaluate a tile layer by layer."""
-
-    net: Layer
-    plan: Plan
-
-    def sizes(self, points: Points) -> tuple[Array, Array]:
-        return points.q, _kept(self.net, points)
-
-    def diagonal(self, points: Points) -> dict[str, Array]:
-        """The kernels of each input with itself, in float64."""
-        with jax.enable_x64(True):
-            zero = jnp.zeros_like(points.q)
-            out = interpret(self.net, Pair(points.q, points.q, zero, zero + 2, zero, self.plan.how))
-            nngp = jnp.where(_kept(self.net, points), out.q1, 0)
-            return {"nngp": nngp, "ntk": nngp * out.ntk}
-
-    def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> tuple[Array, ...]:
-        with jax.enable_x64(True):
-            (q1, keep1), (q2, keep2) = edge1, edge2
-            pair = Pair.of_data(q1[:, None], q2[None, :], minus, plus, self.plan.how)
-            out = interpret(self.net, pair)
-            root1 = jnp.where(keep1[:, None], jnp.sqrt(out.q1), 0)
-            root2 = jnp.where(keep2[None, :], jnp.sqrt(out.q2), 0)
-            size = outer(root1, root2, minus)
-            return tuple(size * (out.rho if w == "nngp" else out.ntk) for w in self.plan.wanted)
+        net = join(plan.form, numbers)
+        out = run_layers(net, first.q[:, None], second.q[None, :], minus, plus, plan.how)
+        size = outer(jnp.sqrt(out.q1), jnp.sqrt(out.q2), minus)
+        dead = (first.zero[:, None] | second.zero[None, :]) & vanishes
+        values = kernel_values(out, plan.wanted, size)
+        return tuple(steer(jnp.where(dead, 0, value), value) for value in values)
 
 
 class _ByProfile(NamedTuple):
     """Evaluate a tile by polynomials in the angle."""
 
-    net: Layer
     plan: Plan
     profiles: Profiles
+    vanishes: Bool[Array, ""]
 
-    def sizes(self, points: Points) -> Array:
+    def sizes(self, points: Points) -> Float[Array, " n"]:
         """sqrt(K(x, x)) for each input, 0 where the kernel vanishes."""
         with jax.enable_x64(True):
             stretch = 1.0
             if self.plan.degree is not None:
                 stretch = jnp.sqrt(points.q / self.profiles.variance) ** self.plan.degree
-            return jnp.where(_kept(self.net, points), jnp.sqrt(self.profiles.scale) * stretch, 0)
+            size = jnp.sqrt(self.profiles.scale) * stretch
+            return jnp.where(points.zero & self.vanishes, 0, size)
 
-    def diagonal(self, points: Points) -> dict[str, Array]:
+    def diagonal(self, points: Points) -> dict[str, Float[Array, " n"]]:
         """The kernels of each input with itself, in float64."""
         with jax.enable_x64(True):
             nngp = self.sizes(points) ** 2
             return {"nngp": nngp, "ntk": nngp * self.profiles.peak}
 
-    def tile(self, minus: Array, plus: Array, edge1: Any, edge2: Any) -> tuple[Array, ...]:
+    def tile(
+        self,
+        minus: Float[Array, "r c"],
+        plus: Float[Array, "r c"],
+        edge1: Float[Array, " r"],
+        edge2: Float[Array, " c"],
+    ) -> tuple[Float[Array, "r c"], ...]:
+        """The wanted kernels of one tile."""
         size = outer(edge1[:, None], edge2[None, :], minus)
         terms = self.plan.terms or (None,) * len(self.plan.wanted)
         pick = zip(self.plan.wanted, terms, strict=True)
         return tuple(size * getattr(self.profiles, w).at(minus, plus, t) for w, t in pick)
 
 
-def _with_diagonal(plan: Plan, out: Any, exact: dict[str, Array]) -> Any:
+class _Side(NamedTuple):
+    """The inputs of one side, and what the tiles need to know of each."""
+
+    points: Points
+    edge: Float[Array, " n"] | tuple[Float[Array, " n"], Bool[Array, " n"]]
+
+
+def _with_diagonal(plan: Plan, out: Matrices, exact: dict[str, Float[Array, " n"]]) -> Matrices:
     """The matrices with a diagonal that is rounded once."""
     with jax.enable_x64(True):
         i = jnp.arange(out[0].shape[0])
@@ -191,42 +154,73 @@ def _with_diagonal(plan: Plan, out: Any, exact: dict[str, Array]) -> Any:
 
 
 def _tiles(
-    evaluate: Any, first: Points, second: Points, edges: Any, *, symmetric: bool
-) -> tuple[Array, ...]:
-    """All entries, tile by tile; of a symmetric matrix the lower half is computed."""
-    n1, n2 = first.unit.shape[0], second.unit.shape[0]
-    entries = _TILE.get(jax.default_backend(), _LARGE_TILE)
-    if symmetric and n1 * n2 > entries:
-        rows = columns = _even(n1, math.isqrt(entries))
-    else:
-        rows, columns = _even(n1, max(entries // n2, 8)), n2
-    corners = _corners(n1, n2, rows, columns, symmetric)
-    edge1, edge2 = edges
+    evaluate: "ByLayers | _ByProfile",
+    first: _Side,
+    second: _Side,
+    counts: Counts | None,
+    *,
+    symmetric: bool,
+) -> Matrices:
+    """All entries, tile by tile; of a symmetric matrix the lower half is computed.
 
-    def tile(start1: Any, start2: Any) -> tuple[Array, ...]:
+    How many tiles there are is a number at run time wherever `counts` is given, so that matrices of
+    many sizes share a program and none pays for rows that only fill up.
+    """
+    n1, n2 = first.points.unit.shape[0], second.points.unit.shape[0]
+    rows, columns = _tile_shape(n1, n2, exact=counts is None, symmetric=symmetric)
+    used1, used2 = counts or (n1, n2)
+    # On a symmetric matrix row i of tiles has i + 1 of them.
+    many1, many2 = -(-used1 // rows), -(-used2 // columns)
+    total = many1 * (many1 + 1) // 2 if symmetric else many1 * many2
+
+    def corner(i: Int[Array, ""]) -> tuple[Int[Array, ""], Int[Array, ""]]:
+        if symmetric:
+            row = ((jnp.sqrt(8 * i.astype(jnp.float32) + 1) - 1) / 2).astype(jnp.int32)
+            row = jnp.where(row * (row + 1) // 2 > i, row - 1, row)  # the root may be rounded
+            row = jnp.where((row + 1) * (row + 2) // 2 <= i, row + 1, row)
+            column = i - row * (row + 1) // 2
+        else:
+            row, column = i // many2, i % many2
+        # The last tile overlaps the one before where sizes do not divide.
+        last1, last2 = (jnp.maximum(u - t, 0) for u, t in ((used1, rows), (used2, columns)))
+        return jnp.minimum(row * rows, last1), jnp.minimum(column * columns, last2)
+
+    def tile(start1: Int[Array, ""], start2: Int[Array, ""]) -> Matrices:
         cut1 = lambda a: jax.lax.dynamic_slice_in_dim(a, start1, rows)
         cut2 = lambda a: jax.lax.dynamic_slice_in_dim(a, start2, columns)
-        part1, part2 = jax.tree.map(cut1, edge1), jax.tree.map(cut2, edge2)
+        part1, part2 = jax.tree.map(cut1, first.edge), jax.tree.map(cut2, second.edge)
         diagonal = start1 - start2 if symmetric else None
 
-        def then(minus: Array, plus: Array) -> tuple[Array, ...]:
+        def then(minus: Float[Array, "r c"], plus: Float[Array, "r c"]) -> Matrices:
             if diagonal is not None:
                 row, column = (jax.lax.broadcasted_iota(jnp.int32, minus.shape, i) for i in (0, 1))
                 same = column == row + diagonal
                 minus, plus = jnp.where(same, 0, minus), jnp.where(same, 2, plus)
             return evaluate.tile(minus, plus, part1, part2)
 
-        return map_correlation(then, cut1(first.unit), cut2(second.unit), diagonal)
+        units = cut1(first.points.unit), cut2(second.points.unit)
+        return map_correlation(then, *units, diagonal, pairs=n1 * n2)
 
-    if len(corners) == 1:
-        out = tile(*map(jnp.int32, corners[0]))
-        return tuple(_mirrored(o, corners, rows, first.q) for o in out) if symmetric else out
-    starts = jnp.asarray(corners)
+    if isinstance(total, int) and total == 1:
+        zero = jnp.int32(0)
+        out = tile(zero, zero)
+    else:
+        out = _fill(tile, corner, total, (n1, n2), symmetric)
+    return tuple(_mirrored(o, rows, used1, first.points.q) for o in out) if symmetric else out
+
+
+def _fill(
+    tile: Callable[..., Matrices],
+    corner: Callable[[Int[Array, ""]], tuple[Int[Array, ""], Int[Array, ""]]],
+    total: int | Int[Array, ""],
+    shape: tuple[int, int],
+    symmetric: bool,
+) -> Matrices:
     shapes = jax.eval_shape(tile, *(jax.ShapeDtypeStruct((), jnp.int32),) * 2)
     put = jax.lax.dynamic_update_slice
 
-    def fill(i: Any, out: tuple[Array, ...]) -> tuple[Array, ...]:
-        start1, start2 = starts[i, 0], starts[i, 1]
+    def fill(i: Int[Array, ""], out: Matrices) -> Matrices:
+        start1, start2 = corner(i)
         parts = tile(start1, start2)
         if symmetric:
             out = tuple(
@@ -234,24 +228,39 @@ def _tiles(
             )
         return tuple(put(o, part, (start1, start2)) for o, part in zip(out, parts, strict=True))
 
-    blank = tuple(jnp.zeros((n1, n2), s.dtype) for s in shapes)
-    out = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(corners)), fill, blank)
-    return tuple(_mirrored(o, corners, rows, first.q) for o in out) if symmetric else out
+    blank = tuple(jnp.zeros(shape, s.dtype) for s in shapes)
+    return jax.lax.fori_loop(jnp.int32(0), jnp.asarray(total, jnp.int32), fill, blank)
 
 
-def _mirrored(matrix: Array, corners: np.ndarray, side: int, q: Array) -> Array:
+def _mirrored(
+    matrix: Float[Array, "n n"], side: int, used: int | Int[Array, ""], q: Float[Array, " n"]
+) -> Float[Array, "n n"]:
     """Tiles on the diagonal get an upper half that is, to the last bit, their lower half mirrored."""
-    starts = jnp.asarray([i for i, j in corners if i == j], jnp.int32)
     row, column = (jax.lax.broadcasted_iota(jnp.int32, (side, side), i) for i in (0, 1))
 
-    def mirror(i: Any, matrix: Array) -> Array:
-        place = starts[i], starts[i]
-        tile = jax.lax.dynamic_slice(matrix, place, (side, side))
-        return jax.lax.dynamic_update_slice(matrix, jnp.where(row < column, tile.T, tile), place)
+    def mirror(i: Int[Array, ""], matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+        start = jnp.minimum(i * side, jnp.maximum(used - side, 0))
+        tile = jax.lax.dynamic_slice(matrix, (start, start), (side, side))
+        tile = jnp.where(row < column, tile.T, tile)
+        return jax.lax.dynamic_update_slice(matrix, tile, (start, start))
 
     # A length that the compiler cannot know: unrolled, it would compute the tiles a second time.
-    count = jnp.where(q[0] == q[0], len(starts), 0).astype(jnp.int32)
+    count = jnp.where(q[0] == q[0], -(-used // side), 0).astype(jnp.int32)
     return jax.lax.fori_loop(jnp.int32(0), count, mirror, matrix)
+
+
+def _tile_shape(n1: int, n2: int, *, exact: bool, symmetric: bool) -> tuple[int, int]:
+    """Rows and columns of a tile, both divisors of the sizes up to a small overlap."""
+    table = LONG_SIDE if max(n1, n2) > 1024 else SHORT_SIDE
+    side = table.get(jax.default_backend(), DEVICE_SIDE)
+    if symmetric:
+        rows = columns = _even(n1, side) if exact else min(n1, side)
+    else:
+        rows = min(n1, side)
+        columns = min(n2, max(side * side // rows, 1))
+        if exact:
+            rows, columns = _even(n1, rows), _even(n2, columns)
+    return rows, columns
 
 
 def _even(size: int, most: int) -> int:
@@ -259,38 +268,22 @@ def _even(size: int, most: int) -> int:
     return -(-size // -(-size // min(most, size)))
 
 
-def _corners(n1: int, n2: int, rows: int, columns: int, symmetric: bool) -> np.ndarray:
-    """Where tiles start; the last one overlaps the one before where sizes do not divide."""
-    first = [min(i, n1 - rows) for i in range(0, n1, rows)]
-    second = [min(i, n2 - columns) for i in range(0, n2, columns)]
-    pairs = [(i, j) for i in first for j in second if i >= j or not symmetric]
-    return np.array(pairs, dtype=np.int32)
-
-
-def _either(net: Layer, plan: Plan, first: Points, second: Points, fill: Any, layers: Any) -> Any:
+def _either(
+    net: Layer,
+    plan: Plan,
+    first: Points,
+    second: Points,
+    fill: Callable[["ByLayers | _ByProfile"], Matrices],
+    layers: ByLayers,
+) -> Matrices:
     """Decide at run time, when norms and numbers are known, whether the profile holds."""
-    tolerance = norm_tolerance(first.unit.dtype)
+    dtype = str(first.unit.dtype)
     with jax.enable_x64(True):
         q0 = first.q[0]
         gap = jnp.maximum(jnp.max(jnp.abs(first.q - q0)), jnp.max(jnp.abs(second.q - q0)))
-        profiles = build(net, q0, plan.how, cut_off(first.unit.dtype))
-        equal = (plan.degree is not None) | (gap <= tolerance * q0)
-        good = equal & certified(profiles, first.unit.dtype)
-    by_profile = _ByProfile(net, plan, profiles)
+        profiles = build(net, q0, plan.how, cut_off(dtype))
+        equal = (plan.degree is not None) | (gap <= norm_tolerance(dtype) * q0)
+        limit = error_limit(dtype)
+        good = equal & (profiles.nngp.error < limit) & (profiles.ntk.error < limit)
+    by_profile = _ByProfile(plan, profiles, layers.vanishes)
     return jax.lax.cond(good, lambda: fill(by_profile), lambda: fill(layers))
-
-
-def norm_tolerance(dtype: Any) -> float:
-    """How far squared norms may differ, relatively, and still count as equal."""
-    return 8 * float(jnp.finfo(dtype).eps)
-
-
-def cut_off(dtype: Any) -> float:
-    """Where a profile's coefficients are cut, relative to the largest value."""
-    return 1e-15 if dtype == jnp.float64 else 2e-8
-
-
-def certified(profiles: Profiles, dtype: Any) -> Any:
-    """Whether the discarded coefficients show that the profile is right to rounding."""
-    limit = 1e-13 if dtype == jnp.float64 else 1e-6
-    return (profiles.nngp.error < limit) & (profiles.ntk.error < limit)

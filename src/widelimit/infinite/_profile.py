@@ -10,6 +10,7 @@ deep MLP varies fastest near $\theta=0$, a weakly attenuated ResNet near $\theta
 the nodes to where they are needed. The decay of the coefficients certifies the error.
 """
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -21,13 +22,14 @@ from jaxtyping import Array, Float
 
 from widelimit._base.numerics import chebyshev_sum
 from widelimit._base.scalars import Scalar
+from widelimit._base.thresholds import NODES
 from widelimit.activations import How
-from widelimit.interpret import interpret
 from widelimit.layers import Layer
 
-from ._pair import Pair, doubled
+from ._layered import run_layers
+from ._pair import doubled
+from ._plan import Form, Numbers, join, looped
 
-NODES = 256
 _SHIFTS = (0.0, 0.2, 0.4, 0.6, 0.8, -0.2, -0.4, -0.6, -0.8)
 
 
@@ -98,7 +100,7 @@ def _nodes() -> tuple[np.ndarray, np.ndarray]:
     return 2 * sine**2, 2 * cosine**2
 
 
-def build(net: Layer, q: Float[Array, ""], how: How, tolerance: Scalar) -> Profiles:
+def build(net: Layer, q: Scalar, how: How, tolerance: float) -> Profiles:
     """Run the layers on the nodes and chop the series.
 
     Args:
@@ -115,12 +117,27 @@ def build(net: Layer, q: Float[Array, ""], how: How, tolerance: Scalar) -> Profi
         minus, plus = jnp.asarray([*minus.ravel(), 0.0]), jnp.asarray([*plus.ravel(), 2.0])
         variance = doubled(q)
         q = jnp.broadcast_to(variance, minus.shape)
-        out = interpret(net, Pair.of_data(q, q, minus, plus, how))
+        out = run_layers(net, q, q, minus, plus, how)
         nngp, ntk = _chop(out.rho[:-1], tolerance), _chop(out.ntk[:-1], tolerance)
         return Profiles(nngp, ntk, variance, out.q1[-1], out.ntk[-1])
 
 
-def _chop(values: Float[Array, " points"], tolerance: Scalar) -> Series:
+@functools.lru_cache(maxsize=256)
+def compiled(
+    form: Form, numbers: tuple[float, ...], q: float, how: How, tolerance: float
+) -> Profiles:
+    """The series of a network whose numbers are known, as NumPy arrays; computed once."""
+    with jax.enable_x64(True):
+        loops, values = looped(form, numbers)
+        return jax.tree.map(np.asarray, _build(loops, how, values, q, tolerance))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _build(form: Form, how: How, numbers: Numbers, q: float, tolerance: float) -> Profiles:
+    return build(join(form, numbers), q, how, tolerance)
+
+
+def _chop(values: Float[Array, " points"], tolerance: float) -> Series:
     n = np.arange(NODES)
     turns = (
         n[:, None] * (2 * n[None, :] + 1) % (4 * NODES)

@@ -8,8 +8,7 @@ import numpy as np
 
 from widelimit.describe import from_json, from_text, shape, to_json, to_text
 from widelimit.finite import finite, monte_carlo_kernels
-from widelimit.infinite import kernels, nngp, ntk
-from widelimit.infinite._kernels import _compute
+from widelimit.infinite import kernels, nngp, ntk, prepare
 from widelimit.interpret import facts
 from widelimit.layers import Layer
 
@@ -48,10 +47,8 @@ def both_paths_agree(net: Layer, rng: np.random.Generator) -> None:
     """On a sphere the profile and the layer-by-layer path give the same numbers."""
     x = _inputs(rng)
     x /= np.linalg.norm(x, axis=1, keepdims=True)
-    wanted = ("nngp", "ntk")
-    layered = _compute(net, x, None, wanted, path="layers")
-    profiled = _compute(net, x, None, wanted, path="profile")
-    for a, b in zip(layered, profiled, strict=True):
+    kernel = prepare(net)
+    for a, b in zip(kernel.by("layers").both(x), kernel.by("profile").both(x), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=3e-14 * np.abs(a).max())
 
 

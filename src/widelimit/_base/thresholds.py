@@ -1,0 +1,50 @@
+"""The sizes and tolerances at which the library changes its method, in one table.
+
+Each line: name, value, unit, and why this value. Changing one changes speed, or where an answer
+stops being right to rounding, never what is computed.
+"""
+
+# --- sizes of kernel matrices ------------------------------------------------------------------------
+
+PROFILE_PAYS = 2**16  # entries; from here a profile repays its construction (0.1 s when compiled)
+SMALL_TILE = 32  # points; side of the tiles of small matrices, one program for all their sizes
+SMALL_TILES = 16  # tiles; up to 128 x 128 points compiling costs more than running, so it is cheap
+CAPACITIES = (32, 128, 256, 512, 1024, 2048)  # points; sizes for which large programs are compiled
+CAPACITY_STEP = 256  # points; spacing of the sizes beyond, at most 12 % of unused rows
+SHORT_SIDE = {"cpu": 128}  # points; side of a tile up to 1024 points, so that few rows overlap
+LONG_SIDE = {"cpu": 256}  # points; beyond: on a CPU a tile's state stays in the cache
+DEVICE_SIDE = 2**14  # points; a GPU wants few and large tiles
+FEATURES = (16, 32, 64)  # features; numbers beyond FEW_FEATURES are filled up to one of these
+DIAGONAL_CHUNK = 2**12  # points; series coefficients of one chunk are some megabytes
+MATVEC_ENTRIES = 2**22  # entries; a strip of the matrix that is multiplied and forgotten
+PATIENCE = 2e10  # evaluations of an activation; about a minute, after which a warning is due
+
+# --- correlations ------------------------------------------------------------------------------------
+
+FEW_FEATURES = 8  # features; up to here differences are cheaper than a matrix product
+CHEAP_DIFFERENCES = 2**21  # multiplications; below this the same holds for any number of features
+PICKS = 8  # entries of a row; so many nearly parallel ones are repaired one by one
+
+# --- profiles ----------------------------------------------------------------------------------------
+
+NODES = 256  # Chebyshev nodes; enough for depth 200 and for residual branches of weight 0.01
+CUT_OFF = {"float64": 1e-15, "float32": 2e-8}  # relative; coefficients below are not used
+CERTIFIED = {
+    "float64": 1e-13,
+    "float32": 1e-6,
+}  # relative; a profile with a larger error is not used
+EQUAL_NORMS = 8  # units of rounding; squared norms that differ by less count as equal
+
+# --- Gaussian moments --------------------------------------------------------------------------------
+
+DEFAULT_TERMS = 256  # terms of a Hermite series where variances are not known beforehand
+MOST_TERMS = 1024  # terms; a longer series is slower than a quadrature
+PLANE_NODES = 40  # nodes of each panel of a quadrature in the plane; 1e-13 with kinks at its edges
+STEEP_NODES = 56  # the same for steep fronts without a kink
+REACH = 8.8  # standard deviations; what a Gaussian holds beyond is below 1e-17
+
+# --- compilation -------------------------------------------------------------------------------------
+
+# Options of XLA for programs that run for less time than it takes to compile them well: on a CPU they
+# compile five times faster and run two to three times slower. Other back ends ignore the second.
+CHEAP_COMPILATION = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}

@@ -1,0 +1,367 @@
+"""From a request to matrices: small ones by one program for all sizes, others by tiles or a profile."""
+
+import functools
+import warnings
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from widelimit._base.arrays import Inputs, evaluating_now, is_traced, is_transformed
+from widelimit._base.thresholds import DIAGONAL_CHUNK, MATVEC_ENTRIES, PATIENCE, PROFILE_PAYS
+from widelimit._base.types import Tensor
+from widelimit.activations import How
+
+from ._correlation import as_points
+from ._host import capacity, cut_small, filled, fits_in_small_tiles, host_points, paste
+from ._host import second_moments as host_moments
+from ._layered import ByLayers, diagonal_of_sizes, stack_of_tiles
+from ._matrix import Extra, gram
+from ._plan import (
+    Form,
+    Numbers,
+    Plan,
+    Scope,
+    bias_as_feature,
+    closed,
+    cut_off,
+    equal_norms,
+    error_limit,
+    facts,
+    join,
+    known,
+    looped,
+    series,
+    without_widths,
+)
+from ._profile import Profiles, compiled
+from ._variances import MANY
+
+Answer = Float[Array, "..."] | Float[np.ndarray, "..."]
+
+
+class Request(NamedTuple):
+    """Which kernels of which network are wanted.
+
+    Attributes:
+        form: The network's form.
+        numbers: Its numbers.
+        wanted: "nngp", "ntk" or both.
+        scope: The inputs that were announced, if any.
+        path: "layers" or "profile" where the caller insists.
+    """
+
+    form: Form
+    numbers: Numbers
+    wanted: tuple[str, ...]
+    scope: Scope | None = None
+    path: str | None = None
+
+
+def sizes_of(inputs: Inputs) -> tuple[int, int]:
+    """The shape of the matrix."""
+    return len(inputs.x1), len(inputs.x1 if inputs.x2 is None else inputs.x2)
+
+
+def scope_of(inputs: Inputs) -> Scope | None:
+    """The smallest and the largest |x|^2/d, or None while they are not known."""
+    given = [x for x in inputs[:2] if x is not None]
+    if is_traced(given):
+        return None
+    with jax.enable_x64(True), evaluating_now():
+        on_host = jax.default_backend() == "cpu" or inputs.numpy
+        look = lambda x: _extremes_on_host(np.asarray(x)) if on_host else _extremes(x)
+        values = np.asarray([look(jax.lax.stop_gradient(x)) for x in given])
+    return Scope(float(values[:, 0].min()), float(values[:, 1].max()))
+
+
+def _extremes_on_host(x: Float[np.ndarray, "n d"]) -> tuple[float, float]:
+    q = host_moments(x)
+    return float(q.min()), float(q.max())
+
+
+@jax.jit
+def _extremes(x: Float[Array, "n d"]) -> Float[Array, " 2"]:
+    q = jnp.sum(x.astype(jnp.float64) ** 2, axis=1) / x.shape[1]
+    return jnp.stack([jnp.min(q), jnp.max(q)])
+
+
+def choose_series(request: Request, scope: Scope | None, dtype: str, entries: int) -> How:
+    """The precision of what has no closed form: as announced, or as these inputs need it."""
+    if scope is None or (request.scope is not None and request.scope.covers(scope)):
+        scope = request.scope
+    if scope is None or is_traced(request.numbers):
+        return How()
+    return series(request.form, request.numbers, scope, dtype, many=entries > MANY)
+
+
+class Choice(NamedTuple):
+    """The way that was chosen, and the profiles where it needs them."""
+
+    path: str
+    how: How
+    degree: float | None
+    profiles: Profiles | None = None
+
+
+def choose_path(request: Request, scope: Scope | None, dtype: str, entries: int) -> Choice:
+    """Layer by layer, by the profile, or either, to be decided at run time.
+
+    A profile needs a network that is a function of one angle, and either homogeneity or inputs of
+    one norm; it pays for large matrices, and is used if its own error is below rounding.
+    """
+    fact = facts(request.form)
+    how = choose_series(request, scope, dtype, entries)
+    insists = request.path is not None
+    holds = fact.zonal and (
+        fact.degree is not None or (scope is not None and equal_norms(scope, dtype))
+    )
+    unknown = fact.zonal and fact.degree is None and scope is None
+    pays = insists or entries >= PROFILE_PAYS
+    if request.path == "profile" and not holds:
+        raise ValueError(
+            "The profile was asked for, but the kernel of these inputs is no function of one angle: "
+            "their norms differ and the network is not homogeneous."
+        )
+    if request.path != "layers" and pays and holds and not is_traced(request.numbers):
+        q = 1.0 if fact.degree is not None or scope is None else scope.high
+        with evaluating_now():
+            profiles = compiled(request.form, known(request.numbers), q, how, cut_off(dtype))
+        if max(float(profiles.nngp.error), float(profiles.ntk.error)) < error_limit(dtype):
+            return Choice("profile", how, fact.degree, profiles)
+    elif request.path != "layers" and pays and (holds or unknown):
+        return Choice("either", how, fact.degree)
+    _warn_if_slow(request.form, entries, how)
+    return Choice("layers", how, None)
+
+
+def _plan(request: Request, form: Form, choice: Choice) -> Plan:
+    terms: tuple[int, ...] = ()
+    if choice.profiles is not None:
+        terms = tuple(getattr(choice.profiles, name).terms for name in request.wanted)
+    return Plan(form, request.wanted, choice.path, choice.degree, choice.how, terms)
+
+
+def _warn_if_slow(form: Form, entries: int, how: How) -> None:
+    acts = facts(form).activations
+    slow = [a for a in acts if not a.closed_form and (a.breaks or how.terms == 0)]
+    if slow and entries * 2e4 > PATIENCE:
+        warnings.warn(
+            f"{entries} kernel entries with the activation {slow[0].name!r} need a two-dimensional "
+            "quadrature each, since the inputs have different norms. Scale the inputs to one norm "
+            "and the same matrix takes seconds.",
+            stacklevel=7,
+        )
+
+
+def evaluate(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
+    """The wanted matrices in the caller's convention."""
+    n1, n2 = sizes_of(inputs)
+    request = request._replace(form=without_widths(request.form))
+    fixed = not is_transformed((request.numbers, inputs.x1, inputs.x2))
+    small = request.path != "profile" and fits_in_small_tiles(n1, n2)
+    # Always in 64 bits: matrices have the inputs' dtype, but the network's numbers must not be
+    # rounded to 32 bits before they are raised to the power of the depth.
+    with jax.enable_x64(True):
+        if fixed and small and (inputs.numpy or jax.default_backend() == "cpu"):
+            out = tuple(m.astype(inputs.dtype) for m in _small(request, inputs))
+            return out if inputs.numpy else tuple(map(jnp.asarray, out))
+        if fixed and inputs.numpy:
+            return tuple(m.astype(inputs.dtype, copy=False) for m in _large(request, inputs))
+        return on_device(request, inputs)
+
+
+def _small(request: Request, inputs: Inputs) -> list[Float[np.ndarray, "n1 n2"]]:
+    """In float64, whatever was given: it costs nothing."""
+    first = host_points(np.asarray(inputs.x1))
+    second = None if inputs.x2 is None else host_points(np.asarray(inputs.x2))
+    other = second or first
+    q = np.concatenate([np.where(p.zero, 0, p.q) for p in (first, other)])
+    scope = Scope(float(q.min()), float(q.max()))
+    how = choose_series(request, scope, "float64", len(first.q) * len(other.q))
+    form, numbers = looped(request.form, known(request.numbers))
+    plan = Plan(form, request.wanted, "layers", None, how)
+    tiles = cut_small(first, second)
+    shape = len(first.q), len(other.q)
+    out = []
+    for stack in stack_of_tiles(plan, numbers, *tiles.arguments):
+        matrix = paste(np.asarray(stack), tiles.places, shape, symmetric=second is None)
+        if scope.low == 0 and facts(request.form).vanishes:
+            matrix[first.zero] = 0
+            matrix[:, other.zero] = 0
+        out.append(matrix)
+    return out
+
+
+def _work_dtype(inputs: Inputs) -> str:
+    """Small NumPy matrices cost nothing in float64; all else is computed in what was given.
+
+    JAX arrays keep their precision: a derivative's backward pass may run outside this context.
+    """
+    n1, n2 = sizes_of(inputs)
+    light = inputs.numpy and n1 * n2 < PROFILE_PAYS
+    return "float64" if light or inputs.dtype == np.float64 else "float32"
+
+
+class _Prepared(NamedTuple):
+    """What a program for NumPy inputs is called with."""
+
+    plan: Plan
+    numbers: Numbers
+    x1: Float[np.ndarray, "rows d"]
+    x2: Float[np.ndarray, "rows d"] | None
+    extra: Extra
+
+
+def _fill_up(request: Request, inputs: Inputs) -> _Prepared:
+    """Choose, and put the inputs into arrays of one of few sizes."""
+    n1, n2 = sizes_of(inputs)
+    dtype = _work_dtype(inputs)
+    scope = scope_of(inputs)
+    assert scope is not None
+    bias = 0.0
+    if request.path is None and n1 * n2 >= PROFILE_PAYS and facts(request.form).degree is None:
+        bare = bias_as_feature(request.form, known(request.numbers))
+        if bare is not None:
+            form, numbers, bias = bare
+            request = request._replace(form=without_widths(form), numbers=numbers)
+    choice = choose_path(request, scope, dtype, n1 * n2)
+    form, numbers = looped(request.form, known(request.numbers))
+    dies = scope.low == 0 and facts(request.form).vanishes
+    first = filled(inputs.x1.astype(dtype), bias)
+    second = None if inputs.x2 is None else filled(inputs.x2.astype(dtype), bias)
+    extra = Extra(dies, choice.profiles, (n1, n2))
+    return _Prepared(_plan(request, form, choice), numbers, first, second, extra)
+
+
+def _large(request: Request, inputs: Inputs) -> list[Float[np.ndarray, "n1 n2"]]:
+    n1, n2 = sizes_of(inputs)
+    return [np.array(m[:n1, :n2]) for m in map(np.asarray, gram(*_fill_up(request, inputs)))]
+
+
+def on_device(request: Request, inputs: Inputs) -> tuple[Float[Array, "n1 n2"], ...]:
+    """The matrices of JAX arrays, which may be traced; nothing is checked or filled up."""
+    plan, numbers, x1, x2, extra = _for_device(request, inputs)
+    out = gram(plan, numbers, x1, x2, extra)
+    scope = request.scope
+    if scope is not None and is_traced((x1, x2)) and not closed(request.form):
+        out = tuple(_refused_outside(scope, m, x1, x2) for m in out)
+    return tuple(m.astype(inputs.dtype) for m in out)
+
+
+def _for_device(
+    request: Request, inputs: Inputs
+) -> tuple[Plan, Numbers, Array, Array | None, Extra]:
+    n1, n2 = sizes_of(inputs)
+    dtype = _work_dtype(inputs)
+    x1 = jnp.asarray(inputs.x1, dtype)
+    x2 = None if inputs.x2 is None else jnp.asarray(inputs.x2, dtype)
+    choice = choose_path(request, scope_of(inputs), dtype, n1 * n2)
+    form, numbers = request.form, request.numbers
+    if not is_transformed((numbers, inputs.x1, inputs.x2)):
+        form, numbers = looped(form, known(numbers))
+    extra = Extra(facts(request.form).vanishes, choice.profiles)
+    return _plan(request, form, choice), numbers, x1, x2, extra
+
+
+def _refused_outside(
+    scope: Scope, matrix: Float[Array, "n1 n2"], x1: Float[Array, "n1 d"], x2: Array | None
+) -> Float[Array, "n1 n2"]:
+    """NaN for inputs that were not announced: a compiled program cannot decide anew, nor raise."""
+
+    def inside(x: Float[Array, "n d"]) -> Array:
+        q = jnp.sum(x.astype(jnp.float64) ** 2, axis=1) / x.shape[1]
+        slack = 1 + 1e-5
+        return (q * slack >= scope.low) & (q <= scope.high * slack)
+
+    first = inside(x1)
+    second = first if x2 is None else inside(x2)
+    return jnp.where(first[:, None] & second[None, :], matrix, jnp.nan)
+
+
+def diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
+    """The kernels of each input with itself, at a cost that grows with their number."""
+    request = request._replace(form=without_widths(request.form))
+    x = inputs.x1
+    with jax.enable_x64(True):
+        scope = scope_of(inputs)
+        dies = (scope is None or scope.low == 0) and facts(request.form).vanishes
+        how = choose_series(request, scope, "float64", len(x))
+        fixed = not is_transformed((request.numbers, x))
+        form, numbers = request.form, request.numbers
+        if fixed:
+            form, numbers = looped(form, known(numbers))
+        plan = Plan(form, request.wanted, "layers", None, how)
+        if not (fixed and inputs.numpy):
+            out = _diagonal_on_device(plan, numbers, jnp.asarray(x), dies)
+            return tuple(m.astype(inputs.dtype) for m in out)
+        points = host_points(x)
+        step = min(capacity(len(x)), DIAGONAL_CHUNK)
+        parts = []
+        for start in range(0, len(x), step):
+            q = np.ones(step)
+            used = points.q[start : start + step]
+            q[: len(used)] = used
+            done = diagonal_of_sizes(plan, numbers, q)
+            parts.append([np.asarray(m)[: len(used)] for m in done])
+        kept = ~(points.zero & dies)
+        joined = (np.concatenate(list(column)) for column in zip(*parts, strict=True))
+        return tuple((kept * m).astype(inputs.dtype) for m in joined)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _diagonal_on_device(
+    plan: Plan, numbers: Numbers, x: Float[Array, "n d"], dies: bool
+) -> tuple[Float[Array, " n"], ...]:
+    layers = ByLayers(join(plan.form, numbers), plan, jnp.asarray(dies))
+    exact = layers.diagonal(as_points(x))
+    return tuple(exact[name] for name in plan.wanted)
+
+
+def matvec(request: Request, inputs: Inputs, v: Float[Tensor, " n2 *k"]) -> Answer:
+    """The product of the (one) wanted matrix with v, in strips of rows that are not kept."""
+    n1, n2 = sizes_of(inputs)
+    if n1 * n2 <= MATVEC_ENTRIES:
+        return evaluate(request, inputs)[0] @ v
+    request = request._replace(form=without_widths(request.form))
+    flat = v.reshape(n2, -1)
+    with jax.enable_x64(True):
+        if inputs.numpy and not is_transformed((request.numbers, v)):
+            plan, numbers, x1, x2, extra = _fill_up(request, inputs)
+            below = len(x1 if x2 is None else x2) - n2
+            flat = np.concatenate([flat, np.zeros((below, flat.shape[1]))]).astype(x1.dtype)
+            out = np.array(_product(plan, numbers, x1, x2, flat, extra)[:n1])
+        else:
+            plan, numbers, x1, x2, extra = _for_device(request, inputs)
+            out = _product(plan, numbers, x1, x2, jnp.asarray(flat, x1.dtype), extra)
+        return out.astype(inputs.dtype).reshape((n1, *v.shape[1:]))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _product(
+    plan: Plan,
+    numbers: Numbers,
+    x1: Float[Array, "n1 d"],
+    x2: Float[Array, "n2 d"] | None,
+    v: Float[Array, "n2 k"],
+    extra: Extra,
+) -> Float[Array, "n1 k"]:
+    second = x1 if x2 is None else x2
+    n1, n2 = len(x1), len(second)
+    strip = min(n1, max(8, MATVEC_ENTRIES // n2))
+    used1, used2 = extra.counts or (n1, n2)
+
+    def fill(i: Array, out: Float[Array, "n1 k"]) -> Float[Array, "n1 k"]:
+        start = jnp.minimum(i * strip, n1 - strip)
+        rows = jax.lax.dynamic_slice_in_dim(x1, start, strip)
+        counts = None
+        if extra.counts is not None:
+            counts = (jnp.clip(used1 - start, 0, strip), used2)
+        (matrix,) = gram(plan, numbers, rows, second, extra._replace(counts=counts))
+        part = jnp.matmul(matrix, v, precision=jax.lax.Precision.HIGHEST)
+        return jax.lax.dynamic_update_slice_in_dim(out, part, start, 0)
+
+    blank = jnp.zeros((n1, v.shape[1]), v.dtype)
+    return jax.lax.fori_loop(0, -(-used1 // strip), fill, blank)

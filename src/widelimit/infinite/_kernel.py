@@ -1,0 +1,164 @@
+"""A prepared kernel: checked and decided once, evaluated often."""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from widelimit._base.arrays import Inputs, as_array, as_inputs
+from widelimit.describe import check
+from widelimit.layers import Layer
+
+from ._evaluate import Request, diagonal, evaluate, matvec, on_device, scope_of
+from ._plan import Form, Numbers, Scope, join, split, without_widths
+
+Path = Literal["layers", "profile"]
+
+
+class Kernels(NamedTuple):
+    """Both kernels of a network.
+
+    Attributes:
+        nngp: The covariance of the network's outputs at initialisation, shape (n1, n2).
+        ntk: The tangent kernel, shape (n1, n2).
+    """
+
+    nngp: Any
+    ntk: Any
+
+
+class PreparedKernel(eqx.Module):
+    """A kernel of a network as a value: a pytree whose leaves are the network's numbers.
+
+    It pickles, compares and hashes by value, and can be an argument of a function under `jax.jit`
+    or `jax.grad`. Made by `prepare`.
+
+    Attributes:
+        numbers: The network's numbers that are not exactly zero.
+        form: The rest of the network.
+        kind: "nngp" or "ntk".
+        scope: The range of |x|^2/d that was announced, or None.
+        path: "layers" or "profile" where only that one is to be used, or None.
+    """
+
+    numbers: Numbers
+    form: Form = eqx.field(static=True)
+    kind: str = eqx.field(static=True)
+    scope: Scope | None = eqx.field(static=True, default=None)
+    path: Path | None = eqx.field(static=True, default=None)
+
+    @property
+    def net(self) -> Layer:
+        """The network."""
+        return join(self.form, self.numbers)
+
+    def __call__(self, x1: Any, x2: Any = None) -> Any:
+        """The kernel matrix.
+
+        Args:
+            x1: Points, shape (n1, d). NumPy in, NumPy out; JAX in, JAX out.
+            x2: Points, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
+
+        Returns:
+            The matrix, shape (n1, n2), in the dtype of the inputs.
+        """
+        return evaluate(self._request(self.kind), as_inputs(x1, x2))[0]
+
+    def both(self, x1: Any, x2: Any = None) -> Kernels:
+        """Both kernels at once, for little more than the price of one."""
+        return Kernels(*evaluate(self._request("nngp", "ntk"), as_inputs(x1, x2)))
+
+    def diagonal(self, x: Any) -> Any:
+        """The kernel of each point with itself, shape (n,), at a cost of O(n)."""
+        return diagonal(self._request(self.kind), as_inputs(x))[0]
+
+    def matvec(self, x1: Any, x2: Any, v: Any) -> Any:
+        """The matrix times v, without the matrix being stored.
+
+        Args:
+            x1: Points, shape (n1, d).
+            x2: Points, shape (n2, d), or None for `x1`.
+            v: Shape (n2,) or (n2, k).
+
+        Returns:
+            Shape (n1,) or (n1, k), in the dtype of the inputs.
+        """
+        inputs = as_inputs(x1, x2)
+        many = len(inputs.x1 if x2 is None else inputs.x2)
+        rank = 1 if np.ndim(v) == 1 else 2
+        vector = as_array(v, "v", rank=rank, layout="(n2,) or (n2, k)").astype(inputs.dtype)
+        if len(vector) != many:
+            raise ValueError(
+                f"v has {len(vector)} rows, but the matrix has {many} columns: one for each point "
+                "of x2 (of x1, if x2 is None)."
+            )
+        return matvec(self._request(self.kind), inputs, vector)
+
+    def block(self, x1: Float[Array, "n1 d"], x2: Float[Array, "n2 d"]) -> Float[Array, "n1 n2"]:
+        """The matrix in pure JAX, for use inside `jit`, `vmap` and `shard_map`; nothing is checked.
+
+        If a range of norms was announced that matters (activations without closed form), pairs with
+        a point outside it are NaN: a compiled program can neither decide anew nor raise.
+        """
+        request = self._request(self.kind)._replace(form=without_widths(self.form))
+        with jax.enable_x64(True):
+            return on_device(request, Inputs(x1, x2, False, x1.dtype))[0]
+
+    def by(self, path: Path) -> "PreparedKernel":
+        """The same kernel evaluated layer by layer, or by its profile, only: the numbers agree."""
+        return PreparedKernel(self.numbers, self.form, self.kind, self.scope, path)
+
+    def _request(self, *wanted: str) -> Request:
+        return Request(self.form, self.numbers, wanted, self.scope, self.path)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PreparedKernel) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"prepare({self.net!r}, {self.kind!r})"
+
+    def __reduce__(self) -> tuple[Callable[..., "PreparedKernel"], tuple[Any, ...]]:
+        return _restore, self._key()
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.net, self.kind, self.scope, self.path
+
+
+def _restore(net: Layer, kind: str, scope: Scope | None, path: Path | None) -> PreparedKernel:
+    form, numbers = split(net)
+    return PreparedKernel(numbers, form, kind, scope, path)
+
+
+def prepare(net: Layer, kind: str = "ntk", like: Any = None) -> PreparedKernel:
+    """Check a network once, and get its kernel as a value that is evaluated often.
+
+    Args:
+        net: The network.
+        kind: "ntk" or "nngp".
+        like: Points like those to come, shape (n, d): their norms decide, once for all, how
+            activations without closed form are integrated. A call with other norms decides anew, so
+            it is as right, but may compile anew.
+
+    Returns:
+        The kernel: `k(x1, x2)`, `k.diagonal(x)`, `k.matvec(x1, x2, v)`, `k.block(x1, x2)`.
+
+    Example:
+        >>> import numpy as np, widelimit as wl
+        >>> k = prepare(wl.mlp(depth=2), "ntk")
+        >>> x = np.eye(3)
+        >>> bool(np.allclose(k.matvec(x, None, np.ones(3)), k(x).sum(axis=1)))
+        True
+        >>> k.diagonal(x).round(4)
+        array([0.25, 0.25, 0.25])
+    """
+    if kind not in ("nngp", "ntk"):
+        raise ValueError(f"kind must be 'ntk' or 'nngp', got {kind!r}.")
+    check(net, ntk=kind == "ntk")
+    scope = None if like is None else scope_of(as_inputs(like))
+    return _restore(net, kind, scope, None)
