@@ -223,16 +223,16 @@ def _shares(act: Activation, q: Float[np.ndarray, " k"]) -> Float[np.ndarray, "t
     """Squares of the Hermite coefficients relative to the second moment."""
     z, basis = hermite_basis(MOST_TERMS, 160 + MOST_TERMS // 2)
     coefficients = basis @ np.asarray(_values(act, z[:, None] * np.sqrt(q)))
-    return coefficients**2 / np.asarray(second_moment_now(act, q))
+    return coefficients**2 / second_moment_now(act, q)
 
 
 def second_moment_now(
     act: Activation, q: Float[Array, "..."] | Float[np.ndarray, "..."] | float
-) -> Float[Array, "..."] | float:
+) -> Float[np.ndarray, "..."] | float:
     r"""$E[\varphi(\sqrt q z)^2]$ of known variances; at q = 0 it is $\varphi(0)^2$."""
     if isinstance(q, float) and q == 0:
         return float(act.fn(jnp.zeros(()))) ** 2
-    return _moment_program(act, q)
+    return np.asarray(_moment_program(act, q))
 
 
 def terms_needed(act: Activation, variances: list[float], tolerance: float) -> int:
