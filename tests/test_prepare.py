@@ -1,5 +1,6 @@
 """Prepared kernels: values that are decided once, and programs that serve many sizes."""
 
+import dataclasses
 import os
 import pickle
 import subprocess
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 import widelimit as wl
-from widelimit.infinite import _layered, _matrix, _plan
+from widelimit.extend import State, facts, propagate
+from widelimit.infinite import _evaluate, _layered, _matrix, _plan
 
 RELU = wl.Dense(b_std=0.4) >> wl.Phi("relu") >> wl.Dense()
 ERF = wl.mlp(2, "erf", w_std=1.3, b_std=0.3)
@@ -163,24 +165,46 @@ def test_the_first_bias_as_a_feature_changes_nothing(dtype):
     assert _plan.bias_as_feature(form, _plan.known(numbers)) is None
 
 
-def test_what_a_zero_input_gives_follows_from_the_variances():
-    assert _plan.vanishes_at_zero(wl.mlp(3))
-    assert _plan.vanishes_at_zero(wl.mlp(2, "tanh"))
-    assert not _plan.vanishes_at_zero(wl.mlp(2, "cos"))
-    assert not _plan.vanishes_at_zero(wl.mlp(2, b_std=0.1))
-    x = points(300)
-    x[7] = 0
-    assert (wl.ntk(wl.mlp(3), x)[7] == 0).all()
-    assert (wl.prepare(wl.mlp(3)).diagonal(x)[7] == 0).all()
-    assert wl.ntk(RELU, x)[7, 7] > 0
+class Offset(wl.Layer):
+    """Adds a bias, and nothing else: no `Dense` says so."""
+
+    b_std: float = 0.7
 
 
-def test_a_layer_of_another_kind_is_not_taken_for_zonal():
-    class Other(wl.layers.Layer):
-        pass
+@propagate.register
+def _propagate_offset(layer: Offset, state: State) -> State:
+    return state.biased(layer.b_std).trained()
 
-    assert _plan.zonal(wl.resnet(3))
-    assert not _plan.zonal(wl.Serial(wl.Dense(), Other()))
+
+def test_what_a_zero_input_gives_follows_from_the_operations():
+    for net, dies in (
+        (wl.mlp(3), True),
+        (wl.mlp(2, "tanh"), True),
+        (wl.mlp(2, "cos"), False),
+        (wl.mlp(2, b_std=0.1), False),
+        (wl.Dense() >> Offset() >> wl.Phi("relu") >> wl.Dense(), False),
+    ):
+        assert facts(net).vanishes is dies
+        for n in (9, 300):
+            x = points(n)
+            x[7] = 0
+            row = wl.nngp(net, x)[7]
+            assert (row == 0).all() if dies else row[7] > 0
+            np.testing.assert_allclose(wl.prepare(net, "nngp").diagonal(x)[7], row[7], rtol=1e-13)
+    net = wl.Dense() >> Offset(0.7) >> wl.Dense()
+    np.testing.assert_allclose(wl.nngp(net, np.zeros((1, 3))), 0.49)
+
+
+def test_homogeneous_is_not_the_same_as_a_function_of_one_angle(monkeypatch):
+    """A kernel that is no function of an angle never enters the profile path, large as it may be."""
+    net, x = wl.mlp(3), points(300)
+    want = wl.ntk(net, x)
+    mixed = dataclasses.replace(facts(net), zonal=False)
+    monkeypatch.setattr(_evaluate, "facts", lambda form: mixed)
+    monkeypatch.setattr(_evaluate, "compiled", lambda *args: pytest.fail("a profile was built"))
+    np.testing.assert_allclose(wl.ntk(net, x), want, rtol=1e-12, atol=1e-14)
+    with pytest.raises(ValueError, match="no function of one angle"):
+        wl.prepare(net).by("profile")(x)
 
 
 # --- compilations --------------------------------------------------------------------------------------

@@ -213,9 +213,7 @@ def _series_jvp(order, primals, tangents):
 
 
 # Compiled cheaply: they run on a few variances, once for each network.
-_moment_program = jax.jit(second_moment, static_argnums=0, compiler_options=CHEAP_COMPILATION)
-
-
+second_moment_now = jax.jit(second_moment, static_argnums=0, compiler_options=CHEAP_COMPILATION)
 _values = jax.jit(lambda act, x: act.fn(x), static_argnums=0, compiler_options=CHEAP_COMPILATION)
 
 
@@ -223,16 +221,7 @@ def _shares(act: Activation, q: Float[np.ndarray, " k"]) -> Float[np.ndarray, "t
     """Squares of the Hermite coefficients relative to the second moment."""
     z, basis = hermite_basis(MOST_TERMS, 160 + MOST_TERMS // 2)
     coefficients = basis @ np.asarray(_values(act, z[:, None] * np.sqrt(q)))
-    return coefficients**2 / second_moment_now(act, q)
-
-
-def second_moment_now(
-    act: Activation, q: Float[Array, "..."] | Float[np.ndarray, "..."] | float
-) -> Float[np.ndarray, "..."] | float:
-    r"""$E[\varphi(\sqrt q z)^2]$ of known variances; at q = 0 it is $\varphi(0)^2$."""
-    if isinstance(q, float) and q == 0:
-        return float(act.fn(jnp.zeros(()))) ** 2
-    return np.asarray(_moment_program(act, q))
+    return coefficients**2 / np.asarray(second_moment_now(act, jnp.asarray(q)))
 
 
 def terms_needed(act: Activation, variances: list[float], tolerance: float) -> int:

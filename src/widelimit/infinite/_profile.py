@@ -100,7 +100,7 @@ def _nodes() -> tuple[np.ndarray, np.ndarray]:
     return 2 * sine**2, 2 * cosine**2
 
 
-def build(net: Layer, q: Scalar, how: How, tolerance: float) -> Profiles:
+def build(net: Layer, q: Scalar, how: How, tolerance: Scalar) -> Profiles:
     """Run the layers on the nodes and chop the series.
 
     Args:
@@ -133,11 +133,11 @@ def compiled(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _build(form: Form, how: How, numbers: Numbers, q: float, tolerance: float) -> Profiles:
+def _build(form: Form, how: How, numbers: Numbers, q: Scalar, tolerance: Scalar) -> Profiles:
     return build(join(form, numbers), q, how, tolerance)
 
 
-def _chop(values: Float[Array, " points"], tolerance: float) -> Series:
+def _chop(values: Float[Array, " points"], tolerance: Scalar) -> Series:
     n = np.arange(NODES)
     turns = (
         n[:, None] * (2 * n[None, :] + 1) % (4 * NODES)
