@@ -3,23 +3,25 @@
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from types import NotImplementedType
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from widelimit._base.numerics import safe_sqrt
 from widelimit._base.passes import layer_pass
 from widelimit._base.scalars import Scalar
-from widelimit._base.types import Params, Self
+from widelimit._base.types import Params, Self, Tensor
 from widelimit.activations import Activation
 from widelimit.interpret import State, interpret, is_zero
 from widelimit.layers import Dense, Layer, Repeat, Residual, Serial, Sum
 
 from ._parameterise import How, cast
 
-Signals = Float[Array, "points channels"]
+Signals = Float[Tensor, "points channels"]
+Outputs = tuple[Signals, PyTree]  # what a layer gives, and its taps
 
 _UNROLL = 16  # repetitions up to which a loop is written out; beyond, XLA's compile time would grow
 
@@ -34,10 +36,10 @@ class Tap(NamedTuple):
         prior: The variances of $c_wW$ and $c_bb$ at initialisation.
     """
 
-    x: Any
-    z: Any
-    tangent: tuple[Any, Any]
-    prior: tuple[Any, Any]
+    x: Float[Array, "*repetitions points fan_in"]
+    z: Float[Array, "*repetitions points fan_out"] | None
+    tangent: tuple[Scalar, Scalar]
+    prior: tuple[Scalar, Scalar]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Values(State):
 
     question: ClassVar[str] = "the output of a finite network"
 
-    x: Float[Array, "points channels"]
+    x: Signals
 
     def weighted(self, width: int | None) -> Self:
         raise NotImplementedError("a layer with weights has a rule of its own")
@@ -69,7 +71,9 @@ class Values(State):
         return type(self)(functools.reduce(jnp.add, [state.x for state in met]))
 
 
-def _apply_values(layer: Layer, params: Params, x: Any, shift: Any, how: How) -> Any:
+def _apply_values(
+    layer: Layer, params: Params, x: Signals, shift: PyTree, how: How
+) -> Outputs | NotImplementedType:
     """A layer without weights does to numbers what it does to every signal."""
     try:
         return interpret(layer, Values(x)).x, {}
@@ -78,7 +82,7 @@ def _apply_values(layer: Layer, params: Params, x: Any, shift: Any, how: How) ->
 
 
 @layer_pass("it is applied", otherwise=_apply_values)
-def forward(layer: Layer, params: Params, x: Signals, shift: Any, how: How) -> tuple[Any, Any]:
+def forward(layer: Layer, params: Params, x: Signals, shift: PyTree, how: How) -> Outputs:
     """The outputs, and a tree with a `Tap` for each `Dense`.
 
     `shift`, a tree of the same shape, is added to the output of each `Dense`; the derivative in it
@@ -89,7 +93,7 @@ def forward(layer: Layer, params: Params, x: Signals, shift: Any, how: How) -> t
 
 
 @forward.register
-def forward_dense(layer: Dense, params: Params, x: Signals, shift: Any, how: How) -> Any:
+def forward_dense(layer: Dense, params: Params, x: Signals, shift: PyTree, how: How) -> Outputs:
     r"""$c_wWx+c_bb$."""
     return apply_weights(params, x, shift, how, w_std=layer.w_std, b_std=layer.b_std)
 
@@ -114,16 +118,16 @@ def apply_weights(
     return z, Tap(x, z, (c_w**2, c_b**2), ((c_w * s_w) ** 2, (c_b * s_b) ** 2))
 
 
-def _scaled(z: Any, c: Any) -> Any:
+def _scaled(z: Float[Array, "..."], c: Scalar) -> Float[Array, "..."]:
     return z if isinstance(c, float) and c == 1.0 else c * z
 
 
-def _part(shift: Any, i: int) -> Any:
+def _part(shift: PyTree, i: int) -> PyTree:
     return None if shift is None else shift[i]
 
 
 @forward.register
-def forward_serial(layer: Serial, params: Params, x: Signals, shift: Any, how: How) -> Any:
+def forward_serial(layer: Serial, params: Params, x: Signals, shift: PyTree, how: How) -> Outputs:
     """One after another."""
     taps = []
     for i, (part, p) in enumerate(zip(layer.layers, params, strict=True)):
@@ -133,14 +137,16 @@ def forward_serial(layer: Serial, params: Params, x: Signals, shift: Any, how: H
 
 
 @forward.register
-def forward_residual(layer: Residual, params: Params, x: Signals, shift: Any, how: How) -> Any:
+def forward_residual(
+    layer: Residual, params: Params, x: Signals, shift: PyTree, how: How
+) -> Outputs:
     r"""$x+\alpha\,\mathrm{body}(x)$."""
     y, taps = forward(layer.body, params, x, shift, how)
     return x + cast(layer.alpha, x.dtype) * y, taps
 
 
 @forward.register
-def forward_sum(layer: Sum, params: Params, x: Signals, shift: Any, how: How) -> Any:
+def forward_sum(layer: Sum, params: Params, x: Signals, shift: PyTree, how: How) -> Outputs:
     """Branches, added."""
     parts = [
         forward(branch, p, x, _part(shift, i), how)
@@ -150,7 +156,7 @@ def forward_sum(layer: Sum, params: Params, x: Signals, shift: Any, how: How) ->
 
 
 @forward.register
-def forward_repeat(layer: Repeat, params: Params, x: Signals, shift: Any, how: How) -> Any:
+def forward_repeat(layer: Repeat, params: Params, x: Signals, shift: PyTree, how: How) -> Outputs:
     """Write short loops out; stack the equal repetitions of long ones and scan over them."""
     peeled = _peeled(params)
     each, shifts = [], (None, None) if shift is None else (shift["each"], shift["scan"])
@@ -161,14 +167,14 @@ def forward_repeat(layer: Repeat, params: Params, x: Signals, shift: Any, how: H
         return x, {"each": each, "scan": {}}
     rest = jax.tree.map(lambda *leaves: jnp.stack(leaves), *params[peeled:])
 
-    def step(x: Any, now: Any) -> Any:
+    def step(x: Signals, now: tuple[Params, PyTree]) -> Outputs:
         return forward(layer.body, now[0], x, now[1], how)
 
     x, scanned = jax.lax.scan(step, x, (rest, shifts[1]))
     return x, {"each": each, "scan": scanned}
 
 
-def _peeled(params: Any) -> int:
+def _peeled(params: list[Params]) -> int:
     """How many leading repetitions are written out: all of a short loop, else the unequal ones."""
     if len(params) <= _UNROLL:
         return len(params)

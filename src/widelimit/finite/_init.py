@@ -1,6 +1,6 @@
 """The pass that draws the weights of a network whose widths have been inferred."""
 
-from typing import Any
+from types import NotImplementedType
 
 import jax
 import numpy as np
@@ -15,7 +15,9 @@ from widelimit.layers import Dense, Layer, Residual
 from ._parameterise import How, cast
 
 
-def _draw_inside(layer: Layer, visit: Visit, key: PRNGKeyArray, dtype: np.dtype, how: How) -> Any:
+def _draw_inside(
+    layer: Layer, visit: Visit, key: PRNGKeyArray, dtype: np.dtype, how: How
+) -> Params | NotImplementedType:
     """A list for a layer that has others inside it, nothing for one without weights."""
     if visit.inner:
         keys = [jax.random.fold_in(key, i) for i in range(len(visit.inner))]

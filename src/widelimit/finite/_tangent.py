@@ -5,11 +5,13 @@ $(c_w^2\langle x,x'\rangle+c_b^2)\langle\delta,\delta'\rangle$. No Jacobian of s
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
 
 from widelimit._base.scalars import Scalar
 from widelimit._base.types import Params, Self
@@ -20,14 +22,20 @@ from widelimit.layers import Layer
 from ._forward import Signals, Tap, forward
 from ._parameterise import How
 
+# The signals of one weight matrix: its tap, and δ for each output and point.
+Deltas = Float[Array, "*repetitions outputs points fan_out"]
+Contribution = tuple[Tap, Deltas]
+Contributions = list[Contribution]
+Kernel = Float[Array, "n1 n2 *outputs"]
+
 OUTPUTS = {"full": "ipc,jqc->pqij", "diagonal": "ipc,iqc->pqi", "trace": "ipc,iqc->pq"}
 
 
-def _is_tap(node: Any) -> bool:
+def _is_tap(node: object) -> bool:
     return isinstance(node, Tap)
 
 
-def signals(net: Layer, params: Any, x: Any, how: How) -> list[tuple[Tap, Any]]:
+def signals(net: Layer, params: Params, x: Signals, how: How) -> Contributions:
     """For each `Dense` its tap and the signals δ, shape ([repetitions,] outputs, points, width)."""
     shapes = jax.eval_shape(lambda: forward(net, params, x, None, how)[1])
     still = jax.tree.map(lambda t: jnp.zeros(t.z.shape, t.z.dtype), shapes, is_leaf=_is_tap)
@@ -44,28 +52,27 @@ def signals(net: Layer, params: Any, x: Any, how: How) -> list[tuple[Tap, Any]]:
     return list(zip(taps, jax.tree.leaves(deltas), strict=True))
 
 
-def contract(first: Any, second: Any, outputs: str) -> Any:
+def contract(first: Contributions, second: Contributions, outputs: str) -> Kernel:
     """The kernel of two sets of signals: (n1, n2, k, k), (n1, n2, k) or (n1, n2)."""
 
-    def term(pair: Any) -> Any:
+    def term(pair: tuple[Contribution, Contribution]) -> Kernel:
         (tap1, delta1), (tap2, delta2) = pair
         c_w, c_b = tap1.tangent
         gram = c_w * (tap1.x @ tap2.x.T) + c_b
         back = _inner(delta1, delta2, outputs)
         return back * gram.reshape(gram.shape + (1,) * (back.ndim - 2))
 
-    total: Any = None
+    parts = []
     for pair in zip(first, second, strict=True):
         if pair[0][0].x.ndim == 3:  # a scanned loop: its repetitions one by one
             start = jnp.zeros_like(term(jax.tree.map(lambda leaf: leaf[0], pair)))
-            part = jax.lax.scan(lambda sum, now: (sum + term(now), None), start, pair)[0]
+            parts.append(jax.lax.scan(lambda sum, now: (sum + term(now), None), start, pair)[0])
         else:
-            part = term(pair)
-        total = part if total is None else total + part
-    return total
+            parts.append(term(pair))
+    return functools.reduce(jnp.add, parts)
 
 
-def _inner(delta1: Any, delta2: Any, outputs: str) -> Any:
+def _inner(delta1: Deltas, delta2: Deltas, outputs: str) -> Kernel:
     """Inner products of signals; one plain matrix product where there is one."""
     (k, n1, width), n2 = delta1.shape, delta2.shape[1]
     if outputs == "full":
@@ -74,7 +81,9 @@ def _inner(delta1: Any, delta2: Any, outputs: str) -> Any:
     return jnp.einsum(OUTPUTS[outputs], delta1, delta2)
 
 
-def tangent_kernel(net: Layer, params: Any, x1: Any, x2: Any, how: How, outputs: str) -> Any:
+def tangent_kernel(
+    net: Layer, params: Params, x1: Signals, x2: Signals | None, how: How, outputs: str
+) -> Kernel:
     """The empirical tangent kernel of one network; `x2=None` stands for `x1`."""
     with jax.default_matmul_precision("highest"):  # TF32 would cost four digits
         first = signals(net, params, x1, how)
@@ -138,7 +147,7 @@ def _readout(net: Layer) -> tuple[tuple[int, Scalar], ...]:
     return found.terms
 
 
-def _in_order(taps: Any) -> list[Tap]:
+def _in_order(taps: PyTree) -> list[Tap]:
     """The taps of all weight matrices in the order of the layers, repetitions written out."""
     if isinstance(taps, Tap):
         return [taps]
@@ -151,12 +160,14 @@ def _in_order(taps: Any) -> list[Tap]:
     return [tap for part in taps for tap in _in_order(part)]
 
 
-def readout_kernel(net: Layer, params: Any, x1: Any, x2: Any, how: How) -> Any:
+def readout_kernel(
+    net: Layer, params: Params, x1: Signals, x2: Signals | None, how: How
+) -> Float[Array, "n1 n2"]:
     """The covariance of one output over the weights of the last layer, the features held fixed."""
     with jax.default_matmul_precision("highest"):
         first = _features(net, params, x1, how)
         second = first if x2 is None else _features(net, params, x2, how)
-        total: Any = 0.0
+        total = jnp.zeros((), x1.dtype)
         for (tap1, factor), (tap2, _) in zip(first, second, strict=True):
             v_w, v_b = tap1.prior
             kernel = v_w * (tap1.x @ tap2.x.T) + v_b

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import Inputs, as_array, as_inputs
 from widelimit.describe import check
@@ -55,7 +56,7 @@ class PreparedKernel(eqx.Module):
         """The network."""
         return join(self.form, self.numbers)
 
-    def __call__(self, x1: Any, x2: Any = None) -> Any:
+    def __call__(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
         """The kernel matrix.
 
         Args:
@@ -67,15 +68,15 @@ class PreparedKernel(eqx.Module):
         """
         return evaluate(self._request(self.kind), as_inputs(x1, x2))[0]
 
-    def both(self, x1: Any, x2: Any = None) -> Kernels:
+    def both(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Kernels:
         """Both kernels at once, for little more than the price of one."""
         return Kernels(*evaluate(self._request("nngp", "ntk"), as_inputs(x1, x2)))
 
-    def diagonal(self, x: Any) -> Any:
+    def diagonal(self, x: ArrayLike) -> Any:
         """The kernel of each point with itself, shape (n,), at a cost of O(n)."""
         return diagonal(self._request(self.kind), as_inputs(x))[0]
 
-    def matvec(self, x1: Any, x2: Any, v: Any) -> Any:
+    def matvec(self, x1: ArrayLike, x2: ArrayLike | None, v: ArrayLike) -> Any:
         """The matrix times v, without the matrix being stored.
 
         Args:
@@ -135,7 +136,7 @@ def _restore(net: Layer, kind: str, scope: Scope | None, path: Path | None) -> P
     return PreparedKernel(numbers, form, kind, scope, path)
 
 
-def prepare(net: Layer, kind: str = "ntk", like: Any = None) -> PreparedKernel:
+def prepare(net: Layer, kind: str = "ntk", like: ArrayLike | None = None) -> PreparedKernel:
     """Check a network once, and get its kernel as a value that is evaluated often.
 
     Args:

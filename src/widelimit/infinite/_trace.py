@@ -1,13 +1,17 @@
 """The kernels layer by layer, under the names of the papers."""
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import Inputs, as_inputs, convention
+from widelimit._base.scalars import Scalar
+from widelimit._base.types import Tensor
 from widelimit.describe import check
 from widelimit.interpret import Visit, facts, interpret, visits
 from widelimit.layers import Dense, Layer, Phi, Repeat, Residual, Serial
@@ -15,6 +19,9 @@ from widelimit.layers import Dense, Layer, Phi, Repeat, Residual, Serial
 from ._correlation import as_points, correlation
 from ._kernels import how_for, second_moments
 from ._pair import Pair
+
+Layers = Float[Tensor, "layers n1 n2"]
+Pairs = Float[Array, "n1 n2"]
 
 
 class Step(NamedTuple):
@@ -27,8 +34,8 @@ class Step(NamedTuple):
     """
 
     layer: str
-    nngp: Any
-    ntk: Any
+    nngp: Float[Tensor, "n1 n2"]
+    ntk: Float[Tensor, "n1 n2"]
 
 
 class Trace(NamedTuple):
@@ -49,14 +56,14 @@ class Trace(NamedTuple):
     """
 
     steps: tuple[Step, ...]
-    K: Any
-    Theta: Any
-    Sigma: Any
-    Sigma_dot: Any
-    Pi: Any
+    K: Layers | None
+    Theta: Layers | None
+    Sigma: Layers | None
+    Sigma_dot: Layers | None
+    Pi: Layers | None
 
 
-def trace(net: Layer, x1: Any, x2: Any = None) -> Trace:
+def trace(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Trace:
     r"""The layer-by-layer quantities behind `nngp` and `ntk`.
 
     For a ResNet $\Theta=K^{(L+1)}+\Pi^{(0)}K^{(1)}+\alpha^2\sum_l\Pi^{(l)}(\Sigma^{(l+1)}+K^{(l)}\dot\Sigma^{(l+1)})$
@@ -104,7 +111,7 @@ def trace(net: Layer, x1: Any, x2: Any = None) -> Trace:
 
 def _in_convention(record: Trace, inputs: Inputs) -> Trace:
     give = lambda a: None if a is None else inputs.answer(a)
-    steps = tuple(Step(s.layer, give(s.nngp), give(s.ntk)) for s in record.steps)
+    steps = tuple(Step(s.layer, *inputs.answer((s.nngp, s.ntk))) for s in record.steps)
     return Trace(steps, *map(give, record[1:]))
 
 
@@ -116,12 +123,17 @@ def _in_order(visit: Visit) -> Iterator[Visit]:
         yield visit
 
 
-def _kernels_of(pair: Pair, dead: Any) -> tuple[Any, Any]:
+def _kernels_of(pair: Pair, dead: Bool[Array, "n1 n2"]) -> tuple[Pairs, Pairs]:
     size = jnp.where(dead, 0, pair.size)
     return size * pair.rho, size * pair.ntk
 
 
-def _paper_quantities(net: Layer, visits: list[Visit], final: Pair, value: Any) -> Any:
+def _paper_quantities(
+    net: Layer,
+    visits: list[Visit],
+    final: Pair,
+    value: Callable[[Pair], tuple[Pairs, Pairs]],
+) -> tuple[Layers | None, ...]:
     """K, Theta, Sigma, Sigma_dot and Pi, if the network is an MLP or a ResNet."""
     gains = _mlp_gains(net) or _resnet_gains(net)
     if gains is None:
@@ -139,14 +151,14 @@ def _paper_quantities(net: Layer, visits: list[Visit], final: Pair, value: Any) 
     return k, theta, sigma, sigma_dot, jnp.stack(pi[::-1])
 
 
-def _dual_dot(visit: Visit) -> Any:
+def _dual_dot(visit: Visit) -> Pairs:
     r"""$E[\varphi'\varphi']$: what becomes of a unit tangent kernel, relative to the variances."""
     unit = dataclasses.replace(visit.before, ntk=jnp.ones_like(visit.before.ntk))
     out = interpret(visit.layer, unit)
     return out.ntk * out.size / unit.size
 
 
-def _mlp_gains(net: Layer) -> Any:
+def _mlp_gains(net: Layer) -> tuple[Scalar, Scalar | None] | None:
     match net:
         case Serial(layers=(Repeat(body=Serial(layers=(Dense() as a, Phi()))), Dense() as b)):
             same = (a.w_std, a.b_std) == (b.w_std, b.b_std)
@@ -154,7 +166,7 @@ def _mlp_gains(net: Layer) -> Any:
     return None
 
 
-def _resnet_gains(net: Layer) -> Any:
+def _resnet_gains(net: Layer) -> tuple[Scalar, Scalar | None] | None:
     match net:
         case Serial(
             layers=(
