@@ -91,9 +91,9 @@ def test_block_inside_jit_and_vmap():
 
 @pytest.mark.parametrize("shape", [(), (3,)])
 def test_matvec_does_not_need_the_matrix(monkeypatch, shape):
-    from widelimit.infinite import _evaluate
+    from widelimit.infinite import _products
 
-    monkeypatch.setattr(_evaluate, "MATVEC_ENTRIES", 2**12)
+    monkeypatch.setattr(_products, "MATVEC_ENTRIES", 2**12)
     x, y = points(150), points(130, seed=1)
     v = np.random.default_rng(2).standard_normal((130, *shape))
     for net in (RELU, ERF):

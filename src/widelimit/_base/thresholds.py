@@ -17,6 +17,9 @@ DEVICE_SIDE = 2**14  # points; a GPU wants few and large tiles
 FEATURES = (16, 32, 64)  # features; numbers beyond FEW_FEATURES are filled up to one of these
 DIAGONAL_CHUNK = 2**12  # points; series coefficients of one chunk are some megabytes
 MATVEC_ENTRIES = 2**22  # entries; a strip of the matrix that is multiplied and forgotten
+MANY = (
+    2**12
+)  # entries; from here a long series, right to 1e-9, is preferred to a quadrature for each
 PATIENCE = 2e10  # evaluations of an activation; about a minute, after which a warning is due
 
 # --- correlations ------------------------------------------------------------------------------------

@@ -36,8 +36,8 @@ class Tap(NamedTuple):
         prior: The variances of $c_wW$ and $c_bb$ at initialisation.
     """
 
-    x: Float[Array, "*repetitions points fan_in"]
-    z: Float[Array, "*repetitions points fan_out"] | None
+    x: Float[Tensor, "*repetitions points fan_in"]
+    z: Float[Tensor, "*repetitions points fan_out"] | None
     tangent: tuple[Scalar, Scalar]
     prior: tuple[Scalar, Scalar]
 

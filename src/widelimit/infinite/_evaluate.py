@@ -1,6 +1,5 @@
 """From a request to matrices: small ones by one program for all sizes, others by tiles or a profile."""
 
-import functools
 import warnings
 from typing import NamedTuple
 
@@ -10,14 +9,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, evaluating_now, is_traced, is_transformed
-from widelimit._base.thresholds import DIAGONAL_CHUNK, MATVEC_ENTRIES, PATIENCE, PROFILE_PAYS
-from widelimit._base.types import Tensor
+from widelimit._base.thresholds import MANY, PATIENCE, PROFILE_PAYS
 from widelimit.activations import How
 
-from ._correlation import as_points
-from ._host import capacity, cut_small, filled, fits_in_small_tiles, host_points, paste
+from ._host import cut_small, filled, fits_in_small_tiles, host_points, paste
 from ._host import second_moments as host_moments
-from ._layered import ByLayers, diagonal_of_sizes, stack_of_tiles
+from ._layered import stack_of_tiles
 from ._matrix import Extra, gram
 from ._plan import (
     Form,
@@ -30,14 +27,12 @@ from ._plan import (
     equal_norms,
     error_limit,
     facts,
-    join,
     known,
     looped,
     series,
     without_widths,
 )
 from ._profile import Profiles, compiled
-from ._variances import MANY
 
 Answer = Float[Array, "..."] | Float[np.ndarray, "..."]
 
@@ -215,7 +210,7 @@ class _Prepared(NamedTuple):
     extra: Extra
 
 
-def _fill_up(request: Request, inputs: Inputs) -> _Prepared:
+def fill_up(request: Request, inputs: Inputs) -> _Prepared:
     """Choose, and put the inputs into arrays of one of few sizes."""
     n1, n2 = sizes_of(inputs)
     dtype = _work_dtype(inputs)
@@ -238,12 +233,12 @@ def _fill_up(request: Request, inputs: Inputs) -> _Prepared:
 
 def _large(request: Request, inputs: Inputs) -> list[Float[np.ndarray, "n1 n2"]]:
     n1, n2 = sizes_of(inputs)
-    return [np.array(m[:n1, :n2]) for m in map(np.asarray, gram(*_fill_up(request, inputs)))]
+    return [np.array(m[:n1, :n2]) for m in map(np.asarray, gram(*fill_up(request, inputs)))]
 
 
 def on_device(request: Request, inputs: Inputs) -> tuple[Float[Array, "n1 n2"], ...]:
     """The matrices of JAX arrays, which may be traced; nothing is checked or filled up."""
-    plan, numbers, x1, x2, extra = _for_device(request, inputs)
+    plan, numbers, x1, x2, extra = for_device(request, inputs)
     out = gram(plan, numbers, x1, x2, extra)
     scope = request.scope
     if scope is not None and is_traced((x1, x2)) and not closed(request.form):
@@ -251,7 +246,7 @@ def on_device(request: Request, inputs: Inputs) -> tuple[Float[Array, "n1 n2"], 
     return tuple(m.astype(inputs.dtype) for m in out)
 
 
-def _for_device(
+def for_device(
     request: Request, inputs: Inputs
 ) -> tuple[Plan, Numbers, Array, Array | None, Extra]:
     n1, n2 = sizes_of(inputs)
@@ -279,89 +274,3 @@ def _refused_outside(
     first = inside(x1)
     second = first if x2 is None else inside(x2)
     return jnp.where(first[:, None] & second[None, :], matrix, jnp.nan)
-
-
-def diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
-    """The kernels of each input with itself, at a cost that grows with their number."""
-    request = request._replace(form=without_widths(request.form))
-    x = inputs.x1
-    with jax.enable_x64(True):
-        scope = scope_of(inputs)
-        dies = (scope is None or scope.low == 0) and facts(request.form).vanishes
-        how = choose_series(request, scope, "float64", len(x))
-        fixed = not is_transformed((request.numbers, x))
-        form, numbers = request.form, request.numbers
-        if fixed:
-            form, numbers = looped(form, known(numbers))
-        plan = Plan(form, request.wanted, "layers", None, how)
-        if not (fixed and inputs.numpy):
-            out = _diagonal_on_device(plan, numbers, jnp.asarray(x), dies)
-            return tuple(m.astype(inputs.dtype) for m in out)
-        points = host_points(x)
-        step = min(capacity(len(x)), DIAGONAL_CHUNK)
-        parts = []
-        for start in range(0, len(x), step):
-            q = np.ones(step)
-            used = points.q[start : start + step]
-            q[: len(used)] = used
-            done = diagonal_of_sizes(plan, numbers, q)
-            parts.append([np.asarray(m)[: len(used)] for m in done])
-        kept = ~(points.zero & dies)
-        joined = (np.concatenate(list(column)) for column in zip(*parts, strict=True))
-        return tuple((kept * m).astype(inputs.dtype) for m in joined)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _diagonal_on_device(
-    plan: Plan, numbers: Numbers, x: Float[Array, "n d"], dies: bool
-) -> tuple[Float[Array, " n"], ...]:
-    layers = ByLayers(join(plan.form, numbers), plan, jnp.asarray(dies))
-    exact = layers.diagonal(as_points(x))
-    return tuple(exact[name] for name in plan.wanted)
-
-
-def matvec(request: Request, inputs: Inputs, v: Float[Tensor, " n2 *k"]) -> Answer:
-    """The product of the (one) wanted matrix with v, in strips of rows that are not kept."""
-    n1, n2 = sizes_of(inputs)
-    if n1 * n2 <= MATVEC_ENTRIES:
-        return evaluate(request, inputs)[0] @ v
-    request = request._replace(form=without_widths(request.form))
-    flat = v.reshape(n2, -1)
-    with jax.enable_x64(True):
-        if inputs.numpy and not is_transformed((request.numbers, v)):
-            plan, numbers, x1, x2, extra = _fill_up(request, inputs)
-            below = len(x1 if x2 is None else x2) - n2
-            flat = np.concatenate([flat, np.zeros((below, flat.shape[1]))]).astype(x1.dtype)
-            out = np.array(_product(plan, numbers, x1, x2, flat, extra)[:n1])
-        else:
-            plan, numbers, x1, x2, extra = _for_device(request, inputs)
-            out = _product(plan, numbers, x1, x2, jnp.asarray(flat, x1.dtype), extra)
-        return out.astype(inputs.dtype).reshape((n1, *v.shape[1:]))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _product(
-    plan: Plan,
-    numbers: Numbers,
-    x1: Float[Array, "n1 d"],
-    x2: Float[Array, "n2 d"] | None,
-    v: Float[Array, "n2 k"],
-    extra: Extra,
-) -> Float[Array, "n1 k"]:
-    second = x1 if x2 is None else x2
-    n1, n2 = len(x1), len(second)
-    strip = min(n1, max(8, MATVEC_ENTRIES // n2))
-    used1, used2 = extra.counts or (n1, n2)
-
-    def fill(i: Array, out: Float[Array, "n1 k"]) -> Float[Array, "n1 k"]:
-        start = jnp.minimum(i * strip, n1 - strip)
-        rows = jax.lax.dynamic_slice_in_dim(x1, start, strip)
-        counts = None
-        if extra.counts is not None:
-            counts = (jnp.clip(used1 - start, 0, strip), used2)
-        (matrix,) = gram(plan, numbers, rows, second, extra._replace(counts=counts))
-        part = jnp.matmul(matrix, v, precision=jax.lax.Precision.HIGHEST)
-        return jax.lax.dynamic_update_slice_in_dim(out, part, start, 0)
-
-    blank = jnp.zeros((n1, v.shape[1]), v.dtype)
-    return jax.lax.fori_loop(0, -(-used1 // strip), fill, blank)

@@ -113,9 +113,11 @@ def cut_small(first: HostPoints, second: HostPoints | None) -> SmallTiles:
         for j in range(0, len(second.q), side)
         if not symmetric or i >= j
     ]
-    q1 = np.full((SMALL_TILES, side), first.q[0])
-    q2 = np.full((SMALL_TILES, side), second.q[0])
-    matrices = np.ones((2, SMALL_TILES, side, side))
+    # Tiles beyond the last are never looked at, and stay as they come.
+    q1, q2 = np.empty((2, SMALL_TILES, side))
+    matrices = np.empty((2, SMALL_TILES, side, side))
+    q1[: len(starts)], q2[: len(starts)] = first.q[0], second.q[0]
+    matrices[:, : len(starts)] = 1
     for k, (i, j) in enumerate(starts):
         rows, columns = first.q[i : i + side], second.q[j : j + side]
         q1[k, : len(rows)], q2[k, : len(columns)] = rows, columns
@@ -132,13 +134,12 @@ def paste(
     symmetric: bool,
 ) -> Matrix:
     """The matrix from its tiles; of a symmetric one the upper half mirrors the lower."""
-    out = np.empty(shape)
+    out = np.zeros(shape)
     for (i, j), tile in zip(places, tiles, strict=False):
         part = out[i : i + SMALL_TILE, j : j + SMALL_TILE]
         part[...] = tile[: part.shape[0], : part.shape[1]]
     if symmetric:
-        upper = np.triu_indices(shape[0], 1)
-        out[upper] = out.T[upper]
+        out = np.tril(out) + np.tril(out, -1).T
     return out
 
 

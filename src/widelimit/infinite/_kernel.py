@@ -13,8 +13,9 @@ from widelimit._base.arrays import Inputs, as_array, as_inputs
 from widelimit.describe import check
 from widelimit.layers import Layer
 
-from ._evaluate import Request, diagonal, evaluate, matvec, on_device, scope_of
+from ._evaluate import Request, evaluate, on_device, scope_of
 from ._plan import Form, Numbers, Scope, join, split, without_widths
+from ._products import diagonal, matvec
 
 Path = Literal["layers", "profile"]
 

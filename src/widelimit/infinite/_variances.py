@@ -15,8 +15,6 @@ from widelimit.activations import Activation, How, second_moment_now, terms_need
 from widelimit.interpret import State, interpret
 from widelimit.layers import Layer
 
-MANY = 2**12  # entries from which a quadrature for each is too slow
-
 
 @dataclasses.dataclass(frozen=True)
 class Variances(State):
