@@ -44,16 +44,31 @@ def layer_pass(
     return decorate
 
 
+class _Key:
+    """A network whose hash, which visits every layer, is computed once."""
+
+    __slots__ = ("hash", "net")
+
+    def __init__(self, net: Any) -> None:
+        self.net, self.hash = net, hash(net)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and (self.net is other.net or self.net == other.net)
+
+
 def once_for_each_network(function: Callable[..., T]) -> Callable[..., T]:
     """Remember what a function said of a network; one whose numbers are traced is asked anew."""
-    remembered = functools.lru_cache(maxsize=512)(function)
+    remembered = functools.lru_cache(maxsize=512)(lambda key, *args: function(key.net, *args))
 
     @functools.wraps(function)
     def ask(net: Any, *args: Any) -> T:
         try:
-            hash(net)
+            key = _Key(net)
         except jax.errors.ConcretizationTypeError:
             return function(net, *args)
-        return remembered(net, *args)
+        return remembered(key, *args)
 
     return ask

@@ -114,8 +114,9 @@ def cut_small(first: HostPoints, second: HostPoints | None) -> SmallTiles:
         if not symmetric or i >= j
     ]
     # Tiles beyond the last are never looked at, and stay as they come.
-    q1, q2 = np.empty((2, SMALL_TILES, side))
-    matrices = np.empty((2, SMALL_TILES, side, side))
+    room = 1 if len(starts) == 1 else SMALL_TILES
+    q1, q2 = np.empty((2, room, side))
+    matrices = np.empty((2, room, side, side))
     q1[: len(starts)], q2[: len(starts)] = first.q[0], second.q[0]
     matrices[:, : len(starts)] = 1
     for k, (i, j) in enumerate(starts):

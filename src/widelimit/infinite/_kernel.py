@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import Inputs, as_array, as_inputs
-from widelimit.describe import check
+from widelimit._base.passes import once_for_each_network
+from widelimit.describe import check, expect_network
 from widelimit.layers import Layer
 
 from ._evaluate import Request, evaluate, on_device, scope_of
@@ -161,6 +162,12 @@ def prepare(net: Layer, kind: str = "ntk", like: ArrayLike | None = None) -> Pre
     """
     if kind not in ("nngp", "ntk"):
         raise ValueError(f"kind must be 'ntk' or 'nngp', got {kind!r}.")
+    expect_network(net)
+    kernel = _prepared(net, kind)
+    return kernel if like is None else _restore(net, kind, scope_of(as_inputs(like)), None)
+
+
+@once_for_each_network
+def _prepared(net: Layer, kind: str) -> PreparedKernel:
     check(net, ntk=kind == "ntk")
-    scope = None if like is None else scope_of(as_inputs(like))
-    return _restore(net, kind, scope, None)
+    return _restore(net, kind, None, None)

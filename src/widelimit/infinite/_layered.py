@@ -1,13 +1,15 @@
 """Layer by layer: the tiles of a matrix, a stack of small tiles, and diagonals."""
 
+import collections
 import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.thresholds import CHEAP_COMPILATION
+from widelimit._base.thresholds import CHEAP_COMPILATION, OFTEN
 from widelimit.activations import How
 from widelimit.interpret import interpret
 from widelimit.layers import Layer
@@ -73,8 +75,7 @@ class ByLayers(NamedTuple):
             return kernel_values(out, self.plan.wanted, outer(root1, root2, minus))
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=CHEAP_COMPILATION)
-def stack_of_tiles(
+def _stack_of_tiles(
     plan: Plan,
     numbers: Numbers,
     q1: Float[Array, "tiles r"],
@@ -101,6 +102,18 @@ def stack_of_tiles(
 
     blank = tuple(jnp.zeros_like(minus) for _ in plan.wanted)
     return jax.lax.fori_loop(jnp.int32(0), count, fill, blank)
+
+
+quick_tiles = jax.jit(_stack_of_tiles, static_argnums=0, compiler_options=CHEAP_COMPILATION)
+fast_tiles = jax.jit(_stack_of_tiles, static_argnums=0)
+_calls: collections.Counter[Plan] = collections.Counter()
+
+
+def stack_of_tiles(plan: Plan, numbers: Numbers, *tiles: np.ndarray | np.int32) -> Matrices:
+    """The kernels of some tiles, by a program that was compiled quickly or, if used often, well."""
+    _calls[plan] += 1
+    program = quick_tiles if _calls[plan] <= OFTEN else fast_tiles
+    return program(plan, numbers, *tiles)
 
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=CHEAP_COMPILATION)
