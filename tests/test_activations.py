@@ -18,7 +18,7 @@ ALL = wl.activations.examples()
 
 @pytest.mark.parametrize("act", ALL, ids=lambda act: act.name)
 def test_laws(act):
-    testing.check_activation(act, seed=zlib.crc32(act.name.encode()))
+    testing.check_activation(act, key=zlib.crc32(act.name.encode()))
 
 
 @pytest.mark.parametrize("act", ALL, ids=lambda act: act.name)

@@ -97,7 +97,7 @@ def test_deep_bounds_do_not_overflow():
 
 
 def test_the_lemma_against_drawn_matrices():
-    check = bounds.check_singular_values(120, 40, t=1.0, draws=60, seed=1)
+    check = bounds.check_singular_values(120, 40, t=1.0, draws=60, key=1)
     assert check.inside >= check.lemma.probability
     assert check.smallest.min() > 0.5 * check.lemma.low
     # It is sharp to first order: the extremes sit at sqrt(m) -+ sqrt(n).

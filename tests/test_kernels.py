@@ -29,7 +29,7 @@ NETWORKS = [
 
 @pytest.mark.parametrize("net", NETWORKS, ids=repr)
 def test_laws(net):
-    testing.check_network(net, seed=3)
+    testing.check_network(net, key=3)
 
 
 def test_parts_agree_with_a_kink_and_no_closed_form():

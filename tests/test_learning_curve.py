@@ -58,7 +58,7 @@ def test_the_unresolved_tail_acts_like_the_modes_it_replaces():
 
 def test_target_has_exactly_the_power_asked_for():
     power = np.array([0.3, 1.0, 0.0, 0.5])
-    f = wl.learning_curve.target(3, power, seed=4)
+    f = wl.learning_curve.target(3, power, key=4)
     # Gauss-Legendre times equispaced longitudes integrates harmonics exactly.
     z, w = np.polynomial.legendre.leggauss(12)
     phi = 2 * np.pi * np.arange(24) / 24

@@ -311,7 +311,7 @@ def test_lines_through_data_rank_the_networks():
     x = rng.standard_normal((20, 5))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     y = rng.standard_normal(20)
-    start, end = smoothness.data_lines(x, count=24, seed=1)
+    start, end = smoothness.data_lines(x, count=24, key=1)
     assert np.all(np.any(start != end, axis=1))
     rough, smooth = (
         smoothness.second_differences(smoothness.interpolate(net, x, y), start, end, points=65)

@@ -1,3 +1,3 @@
 """Scalars, arrays, safe numerics, quadrature and the pass mechanism: what everything else rests on."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -8,6 +8,9 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, cg
 
+from widelimit._base.renamed import renamed_argument
+from widelimit._base.types import Seed
+
 from ._cholesky import _ridge
 from ._low_rank import Preconditioner, partial_cholesky
 from ._tiles import TiledGram
@@ -30,6 +33,7 @@ class Solution:
     residual: float
 
 
+@renamed_argument(seed="key")
 def conjugate_gradients(
     gram: TiledGram,
     b: ArrayLike,
@@ -38,7 +42,7 @@ def conjugate_gradients(
     rank: int | None = None,
     tolerance: float = 1e-6,
     max_steps: int = 1000,
-    seed: int = 0,
+    key: Seed = 0,
     callback: Callable[[int], None] | None = None,
 ) -> Solution:
     r"""Solve $(K+\mathrm{diag}(\mathrm{ridge}))\,x=b$ with products by tiles only.
@@ -52,7 +56,7 @@ def conjugate_gradients(
         rank: Columns of the preconditioner; None chooses about sqrt(n) * 4, 0 none.
         tolerance: Of |b - A x| / |b|.
         max_steps: Where to give up; the outcome then says so.
-        seed: Of the preconditioner's pivots.
+        key: Of the preconditioner's pivots.
         callback: Called with the number of steps done.
 
     Returns:
@@ -92,7 +96,7 @@ def conjugate_gradients(
         b.ravel(),
         rtol=tolerance / 2,  # the recursive residual drifts from the true one
         maxiter=max_steps,
-        M=_preconditioner(gram, ridge, rank, seed, b.shape),
+        M=_preconditioner(gram, ridge, rank, key, b.shape),
         callback=count,
     )
     x = x.reshape(b.shape)
@@ -112,14 +116,14 @@ def _preconditioner(
     gram: TiledGram,
     ridge: Float[np.ndarray, " n"],
     rank: int | None,
-    seed: int,
+    key: Seed,
     shape: tuple[int, ...],
 ) -> LinearOperator | None:
     if rank is None:
         rank = min(gram.size, int(4 * np.sqrt(gram.size)))
     if rank == 0:
         return None
-    low = partial_cholesky(gram, rank, seed=seed)
+    low = partial_cholesky(gram, rank, key=key)
     if not low.pivots.size:
         return None
     # What is left out has eigenvalues around its mean diagonal; without it a small ridge would

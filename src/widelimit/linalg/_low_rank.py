@@ -7,6 +7,10 @@ import scipy.linalg
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
+from widelimit._base.keys import as_generator
+from widelimit._base.renamed import renamed_argument
+from widelimit._base.types import Seed
+
 from ._tiles import TiledGram
 
 (_pstrf,) = scipy.linalg.get_lapack_funcs(("pstrf",), dtype=np.float64)
@@ -30,7 +34,8 @@ class LowRank:
     diagonal_error: float
 
 
-def partial_cholesky(gram: TiledGram, rank: int, *, block: int = 64, seed: int = 0) -> LowRank:
+@renamed_argument(seed="key")
+def partial_cholesky(gram: TiledGram, rank: int, *, block: int = 64, key: Seed = 0) -> LowRank:
     r"""Randomly pivoted partial Cholesky, a block of columns at a time.
 
     Pivots are drawn with probability proportional to the diagonal of what is left,
@@ -41,7 +46,7 @@ def partial_cholesky(gram: TiledGram, rank: int, *, block: int = 64, seed: int =
         gram: The matrix.
         rank: The number of columns of F, at most n.
         block: Pivots drawn together.
-        seed: Of the pivots.
+        key: Of the pivots.
 
     Returns:
         The approximation; its rank is smaller where the matrix is exhausted.
@@ -57,7 +62,7 @@ def partial_cholesky(gram: TiledGram, rank: int, *, block: int = 64, seed: int =
     Reference:
         Chen, Epperly, Tropp and Webber (2025), Randomly pivoted Cholesky.
     """
-    rng = np.random.default_rng(seed)
+    rng = as_generator(key)
     left = gram.diagonal()
     total = float(left.sum())
     factor = np.zeros((gram.size, min(rank, gram.size)), order="F")

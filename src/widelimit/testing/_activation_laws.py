@@ -8,7 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from widelimit._base.keys import as_generator
+from widelimit._base.renamed import renamed_argument
 from widelimit._base.scalars import Scalar
+from widelimit._base.types import Seed
 from widelimit.activations import (
     Activation,
     Cov,
@@ -165,13 +168,14 @@ ACTIVATION_LAWS: tuple[Law, ...] = (
 )
 
 
-def check_activation(activation: object, seed: int = 0) -> None:
+@renamed_argument(seed="key")
+def check_activation(activation: object, key: Seed = 0) -> None:
     """Run every law on an activation; raises `AssertionError` at the first that fails.
 
     Args:
         activation: A name, an `Activation`, or a function.
-        seed: For the laws that sample.
+        key: For the laws that sample.
     """
     act = get_activation(activation)
     for law in ACTIVATION_LAWS:
-        law(act, np.random.default_rng(seed))
+        law(act, as_generator(key))

@@ -6,6 +6,9 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
+from widelimit._base.keys import as_generator
+from widelimit._base.renamed import renamed_argument
+from widelimit._base.types import Seed
 from widelimit.describe import from_json, from_text, shape, to_json, to_text
 from widelimit.finite import finite, monte_carlo_kernels
 from widelimit.infinite import kernels, nngp, ntk, prepare
@@ -108,12 +111,13 @@ NETWORK_LAWS: tuple[Law, ...] = (
 )
 
 
-def check_network(net: Layer, seed: int = 0) -> None:
+@renamed_argument(seed="key")
+def check_network(net: Layer, key: Seed = 0) -> None:
     """Run every law on a network; raises `AssertionError` at the first that fails.
 
     Args:
         net: The network; use it for a layer of your own, put between widelimit's.
-        seed: For the inputs.
+        key: For the inputs.
     """
     for law in NETWORK_LAWS:
-        law(net, np.random.default_rng(seed))
+        law(net, as_generator(key))

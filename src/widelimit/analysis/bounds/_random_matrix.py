@@ -5,7 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from widelimit._base.keys import as_generator
+from widelimit._base.renamed import renamed_argument
 from widelimit._base.scalars import as_count
+from widelimit._base.types import Seed
 
 
 class SingularValues(NamedTuple):
@@ -85,8 +88,9 @@ def singular_values(
     return SingularValues(max(0.0, large - small - t), large + small + t, chance, t)
 
 
+@renamed_argument(seed="key")
 def check_singular_values(
-    rows: int, columns: int, *, t: float = 2.0, draws: int = 100, seed: int = 0
+    rows: int, columns: int, *, t: float = 2.0, draws: int = 100, key: Seed = 0
 ) -> SingularValueCheck:
     """Draw Gaussian matrices and count how many the lemma's interval contains.
 
@@ -95,7 +99,7 @@ def check_singular_values(
         columns: The other.
         t: The deviation.
         draws: How many matrices.
-        seed: Chooses them.
+        key: Chooses them.
 
     Returns:
         The lemma, the share inside, and the extreme singular values.
@@ -107,7 +111,7 @@ def check_singular_values(
     """
     lemma = singular_values(rows, columns, t=t)
     draws = as_count(draws, "draws", minimum=1)
-    rng = np.random.default_rng(seed)
+    rng = as_generator(key)
     values = [
         np.linalg.svd(rng.standard_normal((rows, columns)), compute_uv=False) for _ in range(draws)
     ]

@@ -6,7 +6,10 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from widelimit._base.keys import as_generator
+from widelimit._base.renamed import renamed_argument
 from widelimit._base.scalars import as_count
+from widelimit._base.types import Seed
 from widelimit.analysis._zonal import zonal
 from widelimit.analysis.spectrum import multiplicity
 
@@ -42,7 +45,8 @@ class Target(NamedTuple):
         return out
 
 
-def target(dim: int, power: ArrayLike, seed: int = 0) -> Target:
+@renamed_argument(seed="key")
+def target(dim: int, power: ArrayLike, key: Seed = 0) -> Target:
     r"""A random function with given power in each degree: $f=\sum_k f_k$, $E[f_k^2]=P_k$ exactly.
 
     Each $f_k$ is a sum of zonal harmonics $P_k(\langle x,z_j\rangle)$ around random directions $z_j$, whose
@@ -51,14 +55,14 @@ def target(dim: int, power: ArrayLike, seed: int = 0) -> Target:
     Args:
         dim: The dimension of the space.
         power: $P_k$ for k = 0, 1, ...
-        seed: Which function.
+        key: Which function.
 
     Returns:
         The target.
 
     Example:
         >>> import numpy as np
-        >>> f = target(3, [0.0, 1.0, 0.5], seed=1)
+        >>> f = target(3, [0.0, 1.0, 0.5], key=1)
         >>> x = np.random.default_rng(0).normal(size=(20000, 3))
         >>> bool(abs(np.mean(f(x) ** 2) - 1.5) < 0.05)
         True
@@ -69,7 +73,7 @@ def target(dim: int, power: ArrayLike, seed: int = 0) -> Target:
         raise ValueError(
             f"power lists the mean square of each degree, one non-negative number each; got {power!r}."
         )
-    rng = np.random.default_rng(seed)
+    rng = as_generator(key)
     centres = rng.normal(size=(_CENTRES, dim))
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)
     weights = rng.normal(size=(len(share), _CENTRES))

@@ -5,8 +5,11 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import as_array
+from widelimit._base.keys import as_generator
 from widelimit._base.names import unknown
+from widelimit._base.renamed import renamed_argument
 from widelimit._base.scalars import as_count
+from widelimit._base.types import Seed
 
 from ._record import SMALLER, Measure
 from ._sampling import Evaluable, values_of
@@ -14,15 +17,16 @@ from ._sampling import Evaluable, values_of
 _NORMS = ("variation", "rms")
 
 
+@renamed_argument(seed="key")
 def data_lines(
-    x: ArrayLike, count: int = 32, *, seed: int = 0
+    x: ArrayLike, count: int = 32, *, key: Seed = 0
 ) -> tuple[Float[np.ndarray, "count d"], Float[np.ndarray, "count d"]]:
     """Lines through data: segments between random pairs of distinct points.
 
     Args:
         x: Points, shape (n, d).
         count: The number of segments.
-        seed: Chooses the pairs.
+        key: Chooses the pairs.
 
     Returns:
         The starts and the ends, each of shape (count, d).
@@ -39,7 +43,7 @@ def data_lines(
         raise ValueError(
             f"A line needs two distinct points, got {len(distinct)} among the {len(x)} rows of x."
         )
-    rng = np.random.default_rng(seed)
+    rng = as_generator(key)
     first = rng.integers(len(distinct), size=count)
     second = (first + rng.integers(1, len(distinct), size=count)) % len(distinct)
     return distinct[first], distinct[second]

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from widelimit._base.scalars import as_count
 from widelimit.analysis._zonal import half_rule, moments
 from widelimit.describe import check
-from widelimit.infinite import nngp, ntk
+from widelimit.infinite import prepare
 from widelimit.layers import Layer
 
 from ._precise import mpmath, precise_moments
@@ -208,7 +208,7 @@ def _sides(
     angles = np.concatenate([angles for angles, _ in rules])
     x, y = size * np.cos(angles).astype(float), size * np.sin(angles).astype(float)
     points = np.concatenate([[[size, 0.0]], np.stack([x, y], 1), np.stack([-x, y], 1)])
-    row = (ntk if kernel == "ntk" else nngp)(net, points[:1], points)[0]
+    row = prepare(net, kernel)(points[:1], points)[0]
     near, far = np.split(row[1:], 2)
     cut = len(rules[0][0])
     return ((near[:cut], far[:cut]), (near[cut:], far[cut:])), float(row[0])

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.scalars import as_count
-from widelimit.infinite import nngp, ntk
+from widelimit.infinite import prepare
 from widelimit.layers import Layer
 
 from ._eigenvalues import Spectrum, multiplicity, sphere
@@ -157,7 +157,7 @@ def empirical(net: Layer, x: ArrayLike, *, kernel: str = "ntk") -> Empirical:
             f"The points must lie on a sphere; their norms range from {norms.min():.3g} to "
             f"{norms.max():.3g}. Normalise them: x / np.linalg.norm(x, axis=1, keepdims=True)."
         )
-    found = condition((ntk if kernel == "ntk" else nngp)(net, points))
+    found = condition(prepare(net, kernel)(points))
     n, dim = points.shape
     degrees = _degrees_for(n, dim)
     spectrum = sphere(net, dim, degrees, kernel=kernel, radius=float(norms.mean()))

@@ -12,7 +12,7 @@ import numpy as np
 from widelimit._base.scalars import as_count, as_scalar, check_scalar
 from widelimit.analysis._near import Near
 from widelimit.describe import check
-from widelimit.infinite import nngp, ntk
+from widelimit.infinite import prepare
 from widelimit.interpret import interpret
 from widelimit.layers import Layer
 
@@ -128,9 +128,9 @@ def expansion(
     angles = reach * (1 - np.cos(np.pi * np.arange(degree + 1) / degree)) / 2
     size = radius * math.sqrt(2 / as_count(dim, "dim", minimum=1))
     points = size * np.stack([np.cos(angles), np.sin(angles)], 1)
-    function = ntk if kernel == "ntk" else nngp
+    values = prepare(net, kernel)
     same, opposite = (
-        _at_end(angles, function(net, points[:1], points * [sign, 1])[0], reach, degree)
+        _at_end(angles, values(points[:1], points * [sign, 1])[0], reach, degree)
         for sign in (1.0, -1.0)
     )
     return same, opposite
