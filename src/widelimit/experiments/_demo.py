@@ -9,8 +9,7 @@ from widelimit.plot import angle_axis, figure
 
 from ._result import Table
 from ._setting import networks
-from .papers._circle import kernel_at
-from .papers._panels import inside, lines
+from .papers import inside, kernel_at, lines
 
 _DEGREES = (0, 10, 30, 60, 90, 120, 180)
 

@@ -20,7 +20,7 @@ from widelimit.layers import Dense, Layer, Repeat, Residual, Serial, Sum
 
 from ._parameterise import How, cast
 
-Signals = Float[Tensor, "points channels"]
+Signals = Float[Tensor, "points _"]
 Outputs = tuple[Signals, PyTree]  # what a layer gives, and its taps
 
 _UNROLL = 16  # repetitions up to which a loop is written out; beyond, XLA's compile time would grow

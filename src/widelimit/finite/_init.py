@@ -10,7 +10,7 @@ from widelimit._base.passes import layer_pass
 from widelimit._base.scalars import Scalar, concrete
 from widelimit._base.types import Params
 from widelimit.interpret import Visit
-from widelimit.layers import Dense, Layer, Residual
+from widelimit.layers import Dense, Layer, Repeat, Residual, Serial, Sum
 
 from ._parameterise import How, cast
 
@@ -20,8 +20,7 @@ def _draw_inside(
 ) -> Params | NotImplementedType:
     """A list for a layer that has others inside it, nothing for one without weights."""
     if visit.inner:
-        keys = [jax.random.fold_in(key, i) for i in range(len(visit.inner))]
-        return [draw(v.layer, v, k, dtype, how) for v, k in zip(visit.inner, keys, strict=True)]
+        return draw_parts(layer, visit, key, dtype, how)
     return {} if visit.after.met == visit.before.met else NotImplemented
 
 
@@ -33,6 +32,17 @@ def draw(layer: Layer, visit: Visit, key: PRNGKeyArray, dtype: np.dtype, how: Ho
     needed by layers with weights of their own only.
     """
     raise NotImplementedError
+
+
+@draw.register(Serial)
+@draw.register(Repeat)
+@draw.register(Sum)
+def draw_parts(
+    layer: Layer, visit: Visit, key: PRNGKeyArray, dtype: np.dtype, how: How
+) -> list[Params]:
+    """Those of each part, repetitions written out."""
+    keys = [jax.random.fold_in(key, i) for i in range(len(visit.inner))]
+    return [draw(v.layer, v, k, dtype, how) for v, k in zip(visit.inner, keys, strict=True)]
 
 
 @draw.register

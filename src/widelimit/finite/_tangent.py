@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from widelimit._base.scalars import Scalar
-from widelimit._base.types import Params, Self
+from widelimit._base.types import Params, Self, Tensor
 from widelimit.activations import Activation
 from widelimit.interpret import State, interpret
 from widelimit.layers import Layer
@@ -22,11 +22,14 @@ from widelimit.layers import Layer
 from ._forward import Signals, Tap, forward
 from ._parameterise import How
 
-# The signals of one weight matrix: its tap, and δ for each output and point.
-Deltas = Float[Array, "*repetitions outputs points fan_out"]
+# The signals of one weight matrix: its tap, and δ of shape ([repetitions,] outputs, points, fan_out),
+# whose sizes differ from matrix to matrix.
+Deltas = Float[Array, "..."]
 Contribution = tuple[Tap, Deltas]
 Contributions = list[Contribution]
 Kernel = Float[Array, "n1 n2 *outputs"]
+First = Float[Tensor, "n1 d"]
+Second = Float[Tensor, "n2 d"]
 
 OUTPUTS = {"full": "ipc,jqc->pqij", "diagonal": "ipc,iqc->pqi", "trace": "ipc,iqc->pq"}
 
@@ -82,7 +85,7 @@ def _inner(delta1: Deltas, delta2: Deltas, outputs: str) -> Kernel:
 
 
 def tangent_kernel(
-    net: Layer, params: Params, x1: Signals, x2: Signals | None, how: How, outputs: str
+    net: Layer, params: Params, x1: First, x2: Second | None, how: How, outputs: str
 ) -> Kernel:
     """The empirical tangent kernel of one network; `x2=None` stands for `x1`."""
     with jax.default_matmul_precision("highest"):  # TF32 would cost four digits
@@ -161,7 +164,7 @@ def _in_order(taps: PyTree) -> list[Tap]:
 
 
 def readout_kernel(
-    net: Layer, params: Params, x1: Signals, x2: Signals | None, how: How
+    net: Layer, params: Params, x1: First, x2: Second | None, how: How
 ) -> Float[Array, "n1 n2"]:
     """The covariance of one output over the weights of the last layer, the features held fixed."""
     with jax.default_matmul_precision("highest"):

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from widelimit._base.numerics import chebyshev_sum
 from widelimit._base.scalars import Scalar
@@ -211,7 +212,7 @@ class Profile(eqx.Module):
             raise ValueError(f"Angles must be finite, got {angle!r}.")
         return self._evaluate(series, 2 * np.sin(values / 2) ** 2, 2 * np.cos(values / 2) ** 2)
 
-    def _evaluate(self, series: Series, minus: np.ndarray, plus: np.ndarray) -> Any:
+    def _evaluate(self, series: Series, minus: ArrayLike, plus: ArrayLike) -> Any:
         with jax.enable_x64(True):
             values = np.array(_evaluate(series, minus, plus)) * self.scale
         return values if values.ndim else float(values)

@@ -1,7 +1,6 @@
 """What is fitted: distinct points, each with a weight and the mean of its targets."""
 
 import dataclasses
-from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -105,7 +104,7 @@ def merge(x: Points, y: Targets, weights: Weights) -> Data:
     return Data(points, targets, sums, spread, group)
 
 
-def as_weights(sample_weight: Sequence[float] | np.ndarray | None, n: int) -> Weights:
+def as_weights(sample_weight: object, n: int) -> Weights:
     """Weights as checked float64, ones by default."""
     if sample_weight is None:
         return np.ones(n)

@@ -5,7 +5,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy import fft, special
 
@@ -20,7 +19,7 @@ _RECIPES = ("floored", "band", "published")
 _HIGHEST = 140  # beyond, the eigenvalues leave the range of float64
 
 
-def gaussian_eigenvalues(k: ArrayLike) -> Float[np.ndarray, "..."]:
+def gaussian_eigenvalues(k: ArrayLike) -> Any:
     r"""Fourier coefficients $e^{-1}I_k(1)$ of the Gaussian kernel $\exp(-|x-y|^2/2)$ on the circle.
 
     Example:

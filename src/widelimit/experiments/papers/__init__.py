@@ -4,6 +4,9 @@ import importlib
 import pkgutil
 
 from .._experiment import EXPERIMENTS
+from ._circle import kernel_at as kernel_at
+from ._panels import inside as inside
+from ._panels import lines as lines
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
