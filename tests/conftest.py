@@ -20,6 +20,17 @@ hypothesis.settings.load_profile("reproducible")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
+# Every annotation where arrays flow is checked, shapes included; an int may stand for a float. The passes
+# over descriptions carry no arrays and run thousands of times.
+CHECKED = (
+    "_base activations infinite finite linalg regression dynamics training estimators experiments plot "
+    "testing analysis.smoothness analysis.spectrum analysis.signal analysis.learning_curve"
+)
+jaxtyping.install_import_hook(
+    [f"widelimit.{name}" for name in CHECKED.split()],
+    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
+)
+
 _expect = pytest.raises
 
 

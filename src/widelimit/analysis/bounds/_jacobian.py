@@ -8,7 +8,7 @@ output vector $2\sigma_w$. These slacks of order $\sqrt n$ outlive training, whi
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
 from widelimit._base.scalars import Scalar, as_count, concrete
@@ -91,6 +91,19 @@ class Size(NamedTuple):
         log10 = self.log10 + math.log10(factor) if factor > 0 else -math.inf
         return Size(value, log10, self.failure + failure)
 
+    def then(self, after: "Size") -> "Size":
+        """This factor and then another one, each with its failures."""
+        value = 0.0 if self.value == 0 or after.value == 0 else self.value * after.value
+        return Size(value, self.log10 + after.log10, self.failure + after.failure)
+
+    def power(self, times: int) -> "Size":
+        """This factor several times."""
+        try:
+            value = self.value**times
+        except OverflowError:
+            value = math.inf
+        return Size(value, times * self.log10, times * self.failure)
+
 
 @dataclasses.dataclass(frozen=True)
 class Stretch(State):
@@ -151,6 +164,21 @@ class Stretch(State):
         output = self.inside.times(*_added([part.output for part in parts]))
         return dataclasses.replace(self, inside=inside, output=output, width=parts[0].width)
 
+    def repeated(self, step: Callable[[Self], Self], times: int) -> Self:
+        """Rounds that do not change the width are all alike, but for the last one."""
+        state, left = self, times
+        while left > 1:
+            before = len(self.widths)
+            once = step(state.branched())
+            if once.width != state.width:
+                state = dataclasses.replace(once, inside=state.inside.then(once.inside))
+                left -= 1
+                continue
+            del self.widths[: (left - 2) * (before - len(self.widths))]
+            inside = state.inside.then(once.inside.power(left - 1))
+            state, left = dataclasses.replace(state, inside=inside, output=inside), 1
+        return step(state) if left else state
+
 
 def _added(sizes: list[Size]) -> tuple[float, float]:
     return sum(size.value for size in sizes), sum(size.failure for size in sizes)
@@ -193,9 +221,7 @@ def jacobian(net: Layer, *, width: int, input_dim: int, outputs: int = 1) -> Jac
         state = interpret(part, state.branched())
         size = state.inside if widths else state.output
         factors.append(Factor(repr(part), size.value))
-        total = Size(
-            total.times(size.value).value, total.log10 + size.log10, total.failure + size.failure
-        )
+        total = total.then(size)
     failure = min(1.0, total.failure)
     return JacobianBound(
         total.value, total.log10, 1 - failure, failure, tuple(factors), width, input_dim, outputs

@@ -34,7 +34,9 @@ class Interpolant:
     """
 
     def __init__(self, kernel: Kernel, x: np.ndarray, weights: np.ndarray, condition: float):
-        self.kernel, self.x, self.weights, self.condition = kernel, x, weights, condition
+        # Weights of size 1e6 may cancel to a function of size 1: a profile's 1e-14 would be seen.
+        self.kernel = kernel.by("layers") if isinstance(kernel, PreparedKernel) else kernel
+        self.x, self.weights, self.condition = x, weights, condition
 
     def predict(self, x: Any) -> Any:
         """The interpolant at the rows of x, shape (m,); NumPy in, NumPy out, traceable with JAX."""
