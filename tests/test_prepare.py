@@ -26,7 +26,7 @@ def points(n, d=5, seed=0, scale=1.0):
 
 def programs():
     count = lambda program: getattr(program, "_cache_size")()  # noqa: B009
-    return count(_layered.quick_tiles), count(_matrix.gram)
+    return count(_layered.quick_tiles.program), count(_matrix.gram)
 
 
 # --- a value -----------------------------------------------------------------------------------------
@@ -213,7 +213,13 @@ def test_homogeneous_is_not_the_same_as_a_function_of_one_angle(monkeypatch):
 def test_a_session_of_mixed_sizes_compiles_little():
     net = wl.mlp(3, "erf", w_std=0.91, b_std=0.17)
     wl.ntk(net, points(20))
+    one = programs()
+    for n in (1, 2, 21, 32):
+        wl.ntk(net, points(n))
+    assert programs() == one
+    wl.ntk(net, points(33))  # more than one tile: another program
     before = programs()
+    assert before == (one[0] + 1, one[1])
     for n in (1, 2, 21, 64, 99, 100, 128):
         assert wl.ntk(net, points(n)).shape == (n, n)
         wl.ntk(net, points(n, d=9), points(3, d=9))

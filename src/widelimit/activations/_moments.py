@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from widelimit._base.compile import quick_jit
 from widelimit._base.numerics import at_least_zero, over_sine, safe_divide, safe_sqrt, steer
 from widelimit._base.quadrature import gauss_legendre, graded, hermite_basis
 from widelimit._base.thresholds import (
-    CHEAP_COMPILATION,
     DEFAULT_TERMS,
     MOST_TERMS,
     PLANE_NODES,
@@ -213,8 +213,8 @@ def _series_jvp(order, primals, tangents):
 
 
 # Compiled cheaply: they run on a few variances, once for each network.
-second_moment_now = jax.jit(second_moment, static_argnums=0, compiler_options=CHEAP_COMPILATION)
-_values = jax.jit(lambda act, x: act.fn(x), static_argnums=0, compiler_options=CHEAP_COMPILATION)
+second_moment_now = quick_jit(second_moment)
+_values = quick_jit(lambda act, x: act.fn(x))
 
 
 def _shares(act: Activation, q: Float[np.ndarray, " k"]) -> Float[np.ndarray, "terms k"]:

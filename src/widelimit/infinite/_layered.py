@@ -1,7 +1,6 @@
 """Layer by layer: the tiles of a matrix, a stack of small tiles, and diagonals."""
 
 import collections
-import functools
 from typing import NamedTuple
 
 import jax
@@ -9,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.thresholds import CHEAP_COMPILATION, OFTEN
+from widelimit._base.compile import on_host, quick_jit
+from widelimit._base.thresholds import OFTEN
 from widelimit.activations import How
 from widelimit.interpret import interpret
 from widelimit.layers import Layer
@@ -104,7 +104,7 @@ def _stack_of_tiles(
     return jax.lax.fori_loop(jnp.int32(0), count, fill, blank)
 
 
-quick_tiles = jax.jit(_stack_of_tiles, static_argnums=0, compiler_options=CHEAP_COMPILATION)
+quick_tiles = quick_jit(_stack_of_tiles)
 fast_tiles = jax.jit(_stack_of_tiles, static_argnums=0)
 _calls: collections.Counter[Plan] = collections.Counter()
 
@@ -113,10 +113,11 @@ def stack_of_tiles(plan: Plan, numbers: Numbers, *tiles: np.ndarray | np.int32) 
     """The kernels of some tiles, by a program that was compiled quickly or, if used often, well."""
     _calls[plan] += 1
     program = quick_tiles if _calls[plan] <= OFTEN else fast_tiles
-    return program(plan, numbers, *tiles)
+    with on_host():
+        return program(plan, numbers, *tiles)
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=CHEAP_COMPILATION)
+@quick_jit
 def diagonal_of_sizes(
     plan: Plan, numbers: Numbers, q: Float[Array, " n"]
 ) -> tuple[Float[Array, " n"], ...]:
