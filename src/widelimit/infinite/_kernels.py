@@ -4,13 +4,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from widelimit._base.arrays import Inputs, is_traced
+from widelimit._base.arrays import is_traced
 from widelimit._base.scalars import as_scalar, concrete
-from widelimit.activations import How
 from widelimit.describe import check
 from widelimit.layers import Layer
 
-from ._evaluate import Request, choose_series, scope_of, sizes_of
 from ._kernel import Kernels, prepare
 from ._plan import Scope, cut_off, known, series, split, without_widths
 from ._profile import Profile, compiled
@@ -122,12 +120,3 @@ def profile(net: Layer, variance: float = 1.0) -> Profile:
     how = series(form, values, Scope(q, q), "float64", many=False)
     profiles = compiled(form, values, q, how, cut_off("float64"))
     return Profile(q, float(profiles.scale), profiles)
-
-
-def how_for(net: Layer, inputs: Inputs, moments: Scope | None) -> How:
-    """How the moments of these activations are best evaluated at inputs of these sizes."""
-    n1, n2 = sizes_of(inputs)
-    return choose_series(Request(*split(net), ()), moments, str(inputs.dtype), n1 * n2)
-
-
-second_moments = scope_of

@@ -17,8 +17,9 @@ from widelimit.interpret import Visit, facts, interpret, visits
 from widelimit.layers import Dense, Layer, Phi, Repeat, Residual, Serial
 
 from ._correlation import as_points, correlation
-from ._kernels import how_for, second_moments
+from ._evaluate import Request, choose_series, scope_of, sizes_of
 from ._pair import Pair
+from ._plan import split
 
 Layers = Float[Tensor, "layers n1 n2"]
 Pairs = Float[Array, "n1 n2"]
@@ -90,7 +91,9 @@ def trace(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Trace:
     check(net, ntk=True)
     inputs = as_inputs(x1, x2)
     with convention(inputs):
-        how = how_for(net, inputs, second_moments(inputs))
+        n1, n2 = sizes_of(inputs)
+        request = Request(*split(net), ())
+        how = choose_series(request, scope_of(inputs), str(inputs.dtype), n1 * n2)
         first = as_points(jnp.asarray(inputs.x1))
         second = first if inputs.x2 is None else as_points(jnp.asarray(inputs.x2))
         with jax.enable_x64(True):
