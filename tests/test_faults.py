@@ -1,0 +1,196 @@
+"""What goes wrong around the numbers: damaged files, Ctrl-C, full disks, other people's input."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import widelimit as wl
+from widelimit._base.functions import digest
+
+X, Y = np.eye(2), np.ones(2)
+NETWORK = wl.finite(wl.mlp(1, "erf"), width=8)
+
+
+def train(file, **options):
+    return wl.optimise(NETWORK, X, Y, **{"steps": 20, "record": 4, "checkpoint": file} | options)
+
+
+def equal(a, b):
+    return all(map(np.array_equal, jax.tree.leaves(a), jax.tree.leaves(b)))
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    file = tmp_path / "c.npz"
+    whole = train(file)
+    data = file.read_bytes()
+    for damaged in (b"", data[:-1], data[: len(data) // 2], b"PK" + data[5:], b"x", data[40:]):
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"c\.npz is damaged, or not a checkpoint.*delete it"):
+            train(file)
+    np.save(file.with_suffix(".npy"), np.zeros(3))
+    file.write_bytes(file.with_suffix(".npy").read_bytes())
+    with pytest.raises(ValueError, match="not a checkpoint"):
+        train(file)
+    for place in range(0, len(data), 307):  # a single byte, anywhere
+        file.write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
+        with contextlib.suppress(ValueError):  # else a byte without meaning, as in a date
+            assert equal(train(file).params, whole.params)
+
+
+def test_a_checkpoint_without_its_arrays_is_refused(tmp_path):
+    file = tmp_path / "c.npz"
+    train(file)
+    with np.load(file) as found:
+        arrays = dict(found)
+    np.savez(file, **{name: value for name, value in arrays.items() if name != "state/1"})
+    with pytest.raises(ValueError, match="arrays of 'state' do not fit"):
+        train(file)
+
+
+decay = lambda last: optax.sgd(optax.piecewise_constant_schedule(0.01, {10: last}))
+power = lambda k: lambda f, y: jnp.sum(jnp.abs(f - y) ** k)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "named"),
+    [
+        ({"steps": 50}, {"steps": 20}, r"steps \(50 are done, 20 are asked for\)"),
+        ({"record": 4}, {"record": 5}, r"record .*then 0, 5, 10, 15, now 0, 4, 8, 12, 16"),
+        ({}, {"tolerance": 1e-3}, r"tolerance \(then none, now 0\.001\)"),
+        ({"learning_rate": 0.1}, {"learning_rate": 0.2}, r"learning_rate \(then 0\.1, now 0\.2\)"),
+        ({"optimiser": decay(0.1)}, {"optimiser": decay(0.2)}, "What differs: optimiser"),
+        ({"loss": power(2)}, {"loss": power(3)}, "What differs: loss"),
+        ({"loss": "squared"}, {"loss": "huber"}, "loss .*then squared, now huber"),
+        ({}, {"key": 1}, "initial parameters; key"),
+        ({}, {"probe": X}, "What differs: probe"),
+        ({"batch_size": 1}, {"batch_size": 2}, "batch_size .*then 1, now 2"),
+    ],
+)
+def test_a_checkpoint_of_another_run_says_what_differs(tmp_path, first, then, named):
+    file = tmp_path / "c.npz"
+    train(file, **first)
+    train(file, **first)
+    with pytest.raises(ValueError, match=named):
+        train(file, **then)
+
+
+def test_other_data_and_networks_are_noticed(tmp_path):
+    file = tmp_path / "c.npz"
+    own = lambda c: wl.finite(wl.mlp(1, lambda v: jnp.sin(c * v)), width=8)
+    wl.optimise(own(1.0), X, Y, steps=3, checkpoint=file)
+    wl.optimise(own(1.0), X, Y, steps=3, checkpoint=file)
+    with pytest.raises(ValueError, match="What differs: network"):
+        wl.optimise(own(2.0), X, Y, steps=3, checkpoint=file)
+    with pytest.raises(ValueError, match=r"What differs: y\."):
+        wl.optimise(own(1.0), X, 2 * Y, steps=3, checkpoint=file)
+
+
+def test_a_finished_run_is_continued(tmp_path):
+    file = tmp_path / "c.npz"
+    wl.optimise(NETWORK, X, Y, steps=30, checkpoint=file)
+    longer = wl.optimise(NETWORK, X, Y, steps=50, checkpoint=file)
+    whole = wl.optimise(NETWORK, X, Y, steps=50)
+    assert equal(longer.params, whole.params)
+    assert longer.steps.tolist() == whole.steps.tolist() == [0, 50]
+    goal = {"steps": 5000, "tolerance": 1e-3, "record": 1}
+    met = train(tmp_path / "d.npz", **goal)
+    again = train(tmp_path / "d.npz", **goal)
+    assert met.outcome == again.outcome == "tolerance"
+    assert met.steps.tolist() == again.steps.tolist()
+
+
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
+    never = lambda *_: pytest.fail("work was begun")
+    monkeypatch.setattr("widelimit.training._optimise.prepare", never)
+    with pytest.raises(ValueError, match=r"gone.c\.npz cannot be written \(No such file"):
+        train(tmp_path / "gone" / "c.npz")
+    with pytest.raises(ValueError, match="it is a folder"):
+        train(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="cannot be written"):
+        train(tmp_path / "file" / "c.npz")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_keeps_the_old_checkpoint(tmp_path, monkeypatch):
+    file = tmp_path / "c.npz"
+    train(file, steps=10, record=2)
+    before = file.read_bytes()
+    full = lambda handle, mode: Path("/dev/full").open(mode)  # noqa: SIM115
+    monkeypatch.setattr("widelimit._base.files.os.fdopen", full)
+    with pytest.raises(OSError, match=r"c\.npz could not be written \(No space left on device\)"):
+        train(file, steps=20, record=4)
+    assert file.read_bytes() == before
+
+
+def test_ctrl_c_stops_within_two_seconds_and_leaves_a_checkpoint(tmp_path):
+    file = tmp_path / "c.npz"
+    options = {"steps": 20_000_000, "record": None, "learning_rate": 1e-5}
+    train(tmp_path / "warm.npz", **options | {"steps": 1})
+    pressed = []
+
+    def press():
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(1.5, press)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        train(file, **options)
+    assert time.monotonic() - pressed[0] < 2
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with np.load(file) as found:
+        done = int(found["state/0"])
+    assert done > 100
+    resumed = train(file, **options | {"steps": done + 10})
+    whole = train(None, **options | {"steps": done + 10})
+    assert equal(resumed.params, whole.params)
+    assert resumed.steps.tolist() == [0, done + 10]
+
+
+def test_digests_are_the_same_in_another_process():
+    code = """
+        import functools, jax, jax.numpy as jnp, numpy as np, optax, widelimit as wl
+        from widelimit._base.functions import digest
+        scale = 3.0
+        def inner(v, k=2): return jnp.tanh(v) ** k * scale
+        outer = functools.partial(lambda v, w: inner(v) + w @ jnp.ones(2), w=np.arange(4.0).reshape(2, 2))
+        rates = optax.warmup_cosine_decay_schedule(0.0, 1.0, 10, 100)
+        things = (inner, outer, optax.adamw(rates, mask=None), jax.jit(inner), {"a": {1, 2}}, jax.random.key(3))
+        print(*map(digest, things))
+    """
+    run = lambda: (
+        subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
+    first = run()
+    assert first == run()
+    assert len(set(first.split())) == len(first.split()) >= 6
+
+
+def test_digests_see_what_a_function_sees():
+    make = lambda a: lambda v: a * v
+    assert digest(make(1.0)) != digest(make(1))
+    assert digest(make(np.ones(3))) != digest(make(np.zeros(3)))
+    assert digest(lambda v: v + 1) != digest(lambda v: v + 2)
+    assert digest(lambda v, k=1: v) != digest(lambda v, k=2: v)
+    assert digest(lambda v: [v + 1 for v in v]) != digest(lambda v: [v + 2 for v in v])
+    itself = [1]
+    itself.append(itself)
+    assert digest(itself) == digest(itself)
