@@ -1,6 +1,8 @@
 """What goes wrong around the numbers: damaged files, Ctrl-C, full disks, other people's input."""
 
 import contextlib
+import errno
+import json
 import os
 import signal
 import subprocess
@@ -17,7 +19,10 @@ import optax
 import pytest
 
 import widelimit as wl
+from widelimit import experiments as ex
 from widelimit._base.functions import digest
+from widelimit.experiments import _store as store
+from widelimit.experiments._lock import LOCK, locked
 
 X, Y = np.eye(2), np.ones(2)
 NETWORK = wl.finite(wl.mlp(1, "erf"), width=8)
@@ -194,3 +199,130 @@ def test_digests_see_what_a_function_sees():
     itself = [1]
     itself.append(itself)
     assert digest(itself) == digest(itself)
+
+
+def test_two_runs_in_one_folder_do_not_destroy_each_other(tmp_path):
+    with store.open_folder(tmp_path), store.new_folder(tmp_path, "figure5") as place:
+        with pytest.raises(
+            ex.FolderError, match=rf"another run is at work .*process {os.getpid()} on"
+        ):
+            ex.reproduce(tmp_path, figures=[5])
+        assert place.exists()
+        (place / "result.json").write_text("{}")
+    assert (tmp_path / "figure5" / "result.json").exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["figure5"]
+    with store.open_folder(tmp_path):
+        pass
+
+
+def dead_process():
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    return process.pid
+
+
+@pytest.mark.parametrize("damage", ["dead", "another start", "empty", "[]"])
+def test_a_lock_whose_owner_is_dead_is_taken_over(tmp_path, damage):
+    lock = tmp_path / LOCK
+    with locked(tmp_path):
+        owner = json.loads(lock.read_text())
+    if damage == "dead":
+        lock.write_text(json.dumps(owner | {"pid": dead_process()}))
+    elif damage == "another start":
+        if owner["began"] is None:
+            pytest.skip("the system does not tell when a process was started")
+        lock.write_text(json.dumps(owner | {"began": "1"}))
+    else:
+        lock.write_text(damage.strip("empty"))
+        with pytest.raises(ex.FolderError, match="it has only begun"), store.open_folder(tmp_path):
+            pass
+        os.utime(lock, (0, 0))
+    (tmp_path / ".partial-figure5-x").mkdir()
+    with store.open_folder(tmp_path):
+        assert json.loads(lock.read_text())["pid"] == os.getpid()
+        assert [p.name for p in tmp_path.iterdir()] == [LOCK]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lock_of_another_machine_stands(tmp_path):
+    lock = tmp_path / LOCK
+    lock.write_text(json.dumps({"host": "elsewhere", "pid": 1, "began": None, "since": "noon"}))
+    with pytest.raises(ex.FolderError, match="process 1 on elsewhere, since noon; if it is dead"):
+        ex.reproduce(tmp_path, figures=[5])
+    assert lock.exists()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("finished")
+    ex.reproduce(out, figures=[5])
+    return out
+
+
+@pytest.mark.parametrize("name", ["result.json", "run.json"])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "5", '"x"', "[" * 5000, "\0", None])
+def test_damaged_results_are_not_trusted(finished, name, text):
+    file = finished / "figure5" / name
+    before = file.read_text()
+    assert store.read(finished, "figure5").complete
+    try:
+        file.write_text(before[:-20] + before[-19:] if text is None else text)
+        if text is not None or name == "result.json":
+            assert store.read(finished, "figure5") is None
+    finally:
+        file.write_text(before)
+
+
+def test_damaged_results_are_computed_and_deleted_figures_drawn_again(finished):
+    (finished / "figure5" / "run.json").write_text("[]")
+    (outcome,) = ex.reproduce(finished, figures=[5])
+    assert (outcome.kept, outcome.error) == (False, None)
+    for gone in ("figure5.png", "figure5.pdf", "figure5.csv"):
+        (finished / "figure5" / gone).unlink()
+        (outcome,) = ex.reproduce(finished, figures=[5])
+        assert (outcome.kept, outcome.error, outcome.files) == (True, None, ("figure5.png",))
+        assert (finished / "figure5" / gone).stat().st_size > 0
+    (finished / "figure5" / "figure5.png").write_bytes(b"")
+    ex.reproduce(finished, figures=[5])
+    assert (finished / "figure5" / "figure5.png").stat().st_size > 0
+    assert "data:image/png" in (finished / "report.html").read_text()
+
+
+def full(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    "where", ["report._write.write_file", "_store.write_csv", "_run.write_figures"]
+)
+def test_a_full_disk_ends_a_reproduction_in_one_sentence(tmp_path, monkeypatch, where):
+    from typer.testing import CliRunner
+
+    from widelimit.cli._app import app
+
+    monkeypatch.setattr(f"widelimit.experiments.{where}", full)
+    words = ["reproduce", "--figure", "5", "--out", str(tmp_path / "out")]
+    found = CliRunner(env={"COLUMNS": "300", "TERM": "dumb"}).invoke(app, words)
+    assert found.exit_code == 2
+    assert "could not be written (No space left on device)" in found.output
+    assert not list((tmp_path / "out").glob(".*"))
+    monkeypatch.undo()
+    (outcome,) = ex.reproduce(tmp_path / "out", figures=[5])
+    assert outcome.kept == where.startswith("report")
+
+
+def test_a_full_disk_ends_the_demo_in_one_sentence(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from widelimit.cli._app import app
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    found = CliRunner(env={"COLUMNS": "300"}).invoke(app, ["demo", "--out", str(tmp_path)])
+    assert found.exit_code == 2
+    assert "cannot be written: No space left on device" in found.output
+
+
+def test_a_disk_that_is_full_from_the_start_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("widelimit._base.files.tempfile.TemporaryFile", full)
+    with pytest.raises(ex.FolderError, match="No space left"):
+        ex.reproduce(tmp_path, figures=[5])
