@@ -1,7 +1,9 @@
 """What goes wrong around the numbers: damaged files, Ctrl-C, full disks, other people's input."""
 
 import contextlib
+import decimal
 import errno
+import fractions
 import json
 import os
 import signal
@@ -326,3 +328,183 @@ def test_a_disk_that_is_full_from_the_start_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("widelimit._base.files.tempfile.TemporaryFile", full)
     with pytest.raises(ex.FolderError, match="No space left"):
         ex.reproduce(tmp_path, figures=[5])
+
+
+NO_NETWORKS = [
+    "",
+    "5",
+    "'relu'",
+    "()",
+    "Dense",
+    "Dense(",
+    "Dense() >>",
+    "Dense() Dense()",
+    "Dense(**{'w_std': 2.0})",
+    "Dense(w_std=2.0, w_std=3.0)",
+    "Dense(w_std=2.0, 3)",
+    "Dense(height=2)",
+    "Dense(1, 2, 3, 4)",
+    "Dense(w_std=1e999)",
+    "Dense(w_std=nan)",
+    "Dense(w_std=None)",
+    f"Dense(w_std={10**400})",
+    f"Repeat(Dense(), {10**400})",
+    "Repeat(None, 2)",
+    "Repeat((), 2)",
+    "Residual('relu')",
+    "Loop(Dense(), 'abc')",
+    "Serial(Dense(), 3)",
+    "Sum()",
+    "Phi('relu_power(1e9)')",
+    "Phi('relu_power(1e300)')",
+    f"Phi('polynomial({', '.join(['1'] * 5000)})')",
+    "Phi(lambda x: x)",
+    "__import__('os')",
+    "-" * 10**5 + "1",
+    "(" * 10**5,
+    "Residual(" * 1000 + "Dense()" + ")" * 1000,
+    "x" * 10**5,
+    "1" * 10**5,
+    "'" * 10**5,
+    "Dense() >> " * 200_000,
+    None,
+    b"Dense()",
+]
+
+
+@pytest.mark.parametrize("text", NO_NETWORKS, ids=lambda text: str(text)[:24])
+def test_text_that_is_no_network(text):
+    started = time.monotonic()
+    with pytest.raises(ValueError, match=r"^.{20,600}$"):
+        wl.from_text(text)
+    assert time.monotonic() - started < 5
+
+
+def test_long_chains_are_read():
+    net = wl.Serial(*[wl.Dense(), wl.Phi("erf")] * 1000)
+    assert wl.from_text(wl.to_text(net)) == net
+    net = wl.Sum(*[wl.Dense(w_std=k + 0.5) for k in range(1000)])
+    assert wl.from_text(wl.to_text(net)) == net
+    assert wl.from_text(' Dense( width=3 , )\n>> (Phi( "relu" ))') == wl.Dense(3) >> wl.Phi("relu")
+    assert wl.from_text("Scale(-.5e-3) + Identity()") == wl.Scale(-5e-4) + wl.Identity()
+
+
+def document(network):
+    return f'{{"widelimit": 1, "network": {network}}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[" * 10**5,
+        b"\xff\xfe\x00",
+        "{}",
+        "NaN",
+        *map(document, ["5", "null", "[]", '"x"', "{}", "NaN", '{"layer": 3}']),
+        document('{"layer": "Serial"}'),
+        document('{"layer": "Sum", "branches": []}'),
+        document('{"layer": "Sum", "branches": 3}'),
+        document('{"layer": "Serial", "layers": [{"layer": "Dense"}], "more": []}'),
+        document('{"layer": "Repeat", "body": null, "times": 2}'),
+        document('{"layer": "Repeat", "body": [], "times": 2}'),
+        document('{"layer": "Repeat", "body": {"layer": "Dense"}, "times": "2"}'),
+        document('{"layer": "Residual", "body": {"layer": "Dense"}, "alpha": {"layer": "Dense"}}'),
+        document('{"layer": "Dense", "w_std": 1%s}' % ("0" * 400)),
+        document('{"layer": "Dense", "w_std": NaN}'),
+        document('{"layer": "Dense", "w_std": null}'),
+        document('{"layer": "Dense", "height": 2}'),
+        document('{"layer": "Phi", "activation": [1]}'),
+        document('{"layer": "Residual", "body": ' * 900 + '{"layer": "Dense"}' + "}" * 900),
+    ],
+    ids=lambda text: str(text)[-40:],
+)
+def test_json_that_is_no_network(text):
+    with pytest.raises(ValueError, match=r"^.{20,600}$"):
+        wl.from_json(text)
+
+
+def test_functions_without_a_name_are_not_written_down():
+    def relu(v):
+        return jnp.sin(v)
+
+    for function in (relu, lambda v: v):
+        with pytest.raises(ValueError, match="not registered"):
+            wl.to_text(wl.mlp(2, function))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (jnp.asarray(float("nan")), "finite"),
+        (jnp.asarray(-1.0), "at least 0"),
+        (jnp.asarray(1j), "complex64"),
+        (jnp.ones(3), r"shape \(3,\).*jax\.vmap"),
+        (jnp.asarray(True), "dtype bool"),
+        (np.complex128(1j), "real number was expected"),
+        (np.ones(1), "real number was expected"),
+        (np.longdouble("1e4000"), "finite"),
+        (10**400, "beyond that"),
+        (None, "real number was expected"),
+        ({}, "real number was expected"),
+        (..., "real number was expected"),
+        (decimal.Decimal(1), "Decimal"),
+        ("1", "real number was expected"),
+    ],
+    ids=str,
+)
+def test_numbers_of_a_network_are_checked_when_it_is_made(value, message):
+    for make in (
+        lambda v: wl.Dense(w_std=v),
+        lambda v: wl.Dense(b_std=v),
+        lambda v: wl.mlp(2, w_std=v),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            make(value)
+    if message != "at least 0":
+        with pytest.raises((ValueError, TypeError), match=message):
+            wl.Scale(value)
+
+
+def test_numbers_that_are_traced_pass():
+    kernel = lambda w: wl.ntk(wl.mlp(2, w_std=w), jnp.eye(2)).sum()
+    assert jnp.isfinite(jax.jit(jax.grad(kernel))(1.5))
+    assert jax.vmap(kernel)(jnp.array([1.0, 2.0])).shape == (2,)
+    with pytest.raises(ValueError, match="at least 0"):
+        jax.grad(kernel)(-1.0)
+    assert wl.Dense(w_std=fractions.Fraction(1, 2)).w_std == 0.5
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        ([[10**400, 1]], "integers beyond the range of floats"),
+        (np.array([["1e4000"]], np.longdouble), "long doubles beyond"),
+        (np.ma.masked_array([[1.0, 2.0]], mask=[[True, False]]), "masked"),
+    ],
+    ids=["integers", "long doubles", "masked"],
+)
+def test_points_beyond_floats_and_masks(x, message):
+    for call in (lambda: wl.ntk(wl.mlp(1), x), lambda: wl.train(wl.mlp(1), x, [1.0])):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_long_doubles_and_empty_masks_are_read():
+    want = wl.ntk(wl.mlp(1), np.eye(2))
+    assert (wl.ntk(wl.mlp(1), np.eye(2, dtype=np.longdouble)) == want).all()
+    assert (wl.ntk(wl.mlp(1), np.ma.masked_array(np.eye(2))) == want).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: train(None, steps=2**31), r"steps must be less than 2\^31"),
+        (lambda: train(None, key=2**70), "key must fit into 64 bits"),
+        (lambda: wl.mlp(2**31), r"depth must be less than 2\^31"),
+        (lambda: wl.finite(wl.mlp(1), 10**12), r"width must be less than 2\^31"),
+    ],
+)
+def test_counts_beyond_counters(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

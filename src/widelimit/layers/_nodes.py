@@ -4,15 +4,32 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 
-from widelimit._base.scalars import Scalar, as_count, as_scalar, check_scalar
+from widelimit._base.scalars import Scalar, as_count, as_float, as_scalar, check_scalar
 from widelimit.activations import Activation
 from widelimit.activations import get as get_activation
 
 from ._layer import Layer, as_layer
 
+_HIGHEST = 64  # the degree of a polynomial or power whose Gaussian moments are worth computing
+
 
 def _as_width(width: Any) -> int | None:
     return None if width is None else as_count(width, "width", minimum=1)
+
+
+def _as_activation(activation: Any) -> Activation:
+    """A name from outside may ask for any degree; moments beyond floats are refused before any work."""
+    if isinstance(activation, str):
+        family, _, numbers = activation.partition("(")
+        degree = numbers.count(",")
+        if family.strip() == "relu_power":
+            degree = as_float(numbers.partition(")")[0] or 0, "The order of relu_power")
+        if degree > _HIGHEST:
+            raise ValueError(
+                f"The activation {activation[:40]!r} has a degree above {_HIGHEST}; its moments are "
+                "beyond the range of floats."
+            )
+    return get_activation(activation)
 
 
 class Dense(Layer):
@@ -43,7 +60,7 @@ class Phi(Layer):
         activation: A name (`"relu"`), an `Activation`, or a function.
     """
 
-    activation: Activation = eqx.field(static=True, converter=get_activation)
+    activation: Activation = eqx.field(static=True, converter=_as_activation)
 
     def __repr__(self) -> str:
         return f"Phi({self.activation.name!r})"
