@@ -5,6 +5,7 @@ import decimal
 import errno
 import fractions
 import json
+import math
 import os
 import signal
 import subprocess
@@ -23,6 +24,7 @@ import pytest
 import widelimit as wl
 from widelimit import experiments as ex
 from widelimit._base.functions import digest
+from widelimit.estimators import NTKRegressor
 from widelimit.experiments import _store as store
 from widelimit.experiments._lock import LOCK, locked
 
@@ -171,6 +173,7 @@ def test_digests_are_the_same_in_another_process():
     code = """
         import functools, jax, jax.numpy as jnp, numpy as np, optax, widelimit as wl
         from widelimit._base.functions import digest
+from widelimit.estimators import NTKRegressor
         scale = 3.0
         def inner(v, k=2): return jnp.tanh(v) ** k * scale
         outer = functools.partial(lambda v, w: inner(v) + w @ jnp.ones(2), w=np.arange(4.0).reshape(2, 2))
@@ -508,3 +511,93 @@ def test_long_doubles_and_empty_masks_are_read():
 def test_counts_beyond_counters(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+POINTS = np.random.default_rng(0).standard_normal((8, 3))
+TARGETS = POINTS[:, 0]
+BIASED = wl.mlp(2, b_std=0.5)
+HUGE = 10**400
+
+
+def test_a_posterior_without_noise_is_sampled_at_its_training_points():
+    drawn = wl.posterior(BIASED, POINTS, TARGETS, POINTS).sample(0, 3)
+    np.testing.assert_allclose(drawn, np.tile(TARGETS, (3, 1)), atol=1e-9)
+    both = np.concatenate([POINTS, POINTS + 1.0])
+    drawn = wl.posterior(BIASED, POINTS, TARGETS, both).sample(0, 2000)
+    np.testing.assert_allclose(drawn[:, :8], np.tile(TARGETS, (2000, 1)), atol=1e-6)
+    want = wl.posterior(BIASED, POINTS, TARGETS, both).std[8:]
+    np.testing.assert_allclose(drawn[:, 8:].std(axis=0), want, rtol=0.1)
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        wl.linalg.eigh(np.diag([1.0, -1e-3]), scale=1.0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda v: 1 / v, jnp.log, lambda v: jnp.exp(v**2), jnp.sqrt, lambda v: jnp.abs(v) ** -0.6],
+    ids=["pole", "log", "growth", "root", "power"],
+)
+def test_functions_without_moments_are_refused(function):
+    with pytest.raises(ValueError, match="has no kernel at the variance"):
+        wl.nngp(wl.mlp(1, function), np.eye(2))
+
+
+@pytest.mark.parametrize("function", [lambda v: jnp.log1p(v**2), lambda v: jnp.exp(v / 2)])
+def test_functions_with_moments_are_not(function):
+    for size in (1e-6, 1.0, 3.0):
+        assert np.isfinite(wl.nngp(wl.mlp(1, function), size * np.eye(2))).all()
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (np.tanh, "jnp.tanh instead of np.tanh"),
+        (math.sin, "Write it with jax.numpy"),
+        (lambda v: None, "no activation"),
+        (jnp.sum, "no activation"),
+        (lambda v: 1.0, "no activation"),
+    ],
+)
+def test_functions_that_are_no_activations(function, message):
+    for _ in range(2):
+        with pytest.raises(TypeError, match=message):
+            wl.mlp(2, function)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: wl.train(BIASED, POINTS, TARGETS).predict(POINTS, t=HUGE), "t holds an integer"),
+        (lambda: wl.ensemble(BIASED, POINTS, TARGETS, POINTS, t=HUGE), "t must be a float"),
+        (lambda: wl.posterior(BIASED, POINTS, TARGETS, POINTS, noise=HUGE), "noise must be"),
+        (lambda: wl.posterior(BIASED, POINTS, TARGETS, POINTS, noise="a"), "noise must be a num"),
+        (lambda: wl.ridge(BIASED, POINTS, TARGETS, [HUGE, 1]), "ridge must be a float"),
+        (lambda: train(None, tolerance=HUGE), "tolerance must be a float"),
+        (lambda: train(None, learning_rate=HUGE), "learning_rate must be a float"),
+        (lambda: train(None, learning_rate="fast"), "learning_rate must be a number"),
+        (lambda: train(None, params=np.ones(3)), "params do not fit the network"),
+        (lambda: wl.optimise_many(NETWORK, X, Y, keys=None, steps=1), "keys must be"),
+        (lambda: NTKRegressor(depth="3").fit(POINTS, TARGETS), "depth must be an integer"),
+        (lambda: NTKRegressor(depth=-1).fit(POINTS, TARGETS), "depth must be at least 0, got -1"),
+        (lambda: NTKRegressor(alpha="x").fit(POINTS, TARGETS), "real number was expected"),
+        (lambda: NTKRegressor(ridge=HUGE).fit(POINTS, TARGETS), "ridge must be a float"),
+    ],
+)
+def test_unclear_numbers_are_named(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+def test_a_number_of_networks_may_be_of_numpy():
+    assert len(wl.optimise_many(NETWORK, X, Y, keys=np.int64(2), steps=1)) == 2
+
+
+def test_precisions_mix_without_a_warning():  # warnings are errors here
+    single = jnp.asarray(X, jnp.float32)
+    assert wl.ntk(BIASED, single, X).dtype == wl.ntk(BIASED, X, single).dtype == jnp.float32
+
+
+def test_an_absurd_depth_is_announced(monkeypatch):
+    monkeypatch.setattr("widelimit.infinite._evaluate._small", lambda *_: [X])
+    with pytest.warns(UserWarning, match="2000000000 activations takes about .* hours"):
+        wl.ntk(wl.mlp(2 * 10**9), X)
+    wl.ntk(wl.mlp(10**5), X)

@@ -175,7 +175,8 @@ def common_dtype(*arrays: Any) -> Any:
     """float32 stays float32, everything else that is real becomes float64 (in JAX: its default)."""
     dtypes = [a.dtype for a in arrays]
     if any(map(is_jax, arrays)):
-        return jnp.result_type(*[d if jnp.issubdtype(d, jnp.floating) else float for d in dtypes])
+        known = [d if jnp.issubdtype(d, jnp.floating) else np.dtype(float) for d in dtypes]
+        return jnp.result_type(*map(jax.dtypes.canonicalize_dtype, known))
     return np.dtype(np.float32) if all(d == np.float32 for d in dtypes) else np.dtype(np.float64)
 
 

@@ -3,6 +3,8 @@
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 
 from widelimit._base.scalars import Scalar, as_count, as_float, as_scalar, check_scalar
 from widelimit.activations import Activation
@@ -29,7 +31,28 @@ def _as_activation(activation: Any) -> Activation:
                 f"The activation {activation[:40]!r} has a degree above {_HIGHEST}; its moments are "
                 "beyond the range of floats."
             )
-    return get_activation(activation)
+    found = get_activation(activation)
+    if found is not activation and not found.registered:
+        _expect_elementwise(found)
+    return found
+
+
+def _expect_elementwise(activation: Activation) -> None:
+    """A function of one's own must be one that JAX can trace, and keep the shape."""
+    points = jax.ShapeDtypeStruct((3,), jnp.float64)
+    try:
+        with jax.enable_x64(True):
+            found = jax.eval_shape(lambda v: activation.fn(v), points)  # NumPy's cannot be jitted
+    except Exception as error:
+        raise TypeError(
+            f"The function {activation.name!r} cannot be applied to a JAX array "
+            f"({type(error).__name__}). Write it with jax.numpy, as jnp.tanh instead of np.tanh."
+        ) from error
+    if getattr(found, "shape", None) != (3,):
+        raise TypeError(
+            f"The function {activation.name!r} is no activation: of an array of shape (3,) it makes "
+            f"{found!r}. It must act on each entry."
+        )
 
 
 class Dense(Layer):

@@ -137,7 +137,8 @@ def optimise_many(
     if not isinstance(model, FiniteNetwork):
         raise TypeError(f"optimise_many needs a FiniteNetwork, got {type(model).__name__}.")
     chosen = as_options(options)
-    keys = range(as_count(keys, "keys", minimum=1)) if isinstance(keys, int) else list(keys)
+    if np.ndim(keys) == 0 and not hasattr(keys, "__iter__"):
+        keys = range(as_count(keys, "keys", minimum=1))
     keys = [as_key(key) for key in keys]
     x = as_array(x, "x", rank=2, layout="(points, features)")
     count = model.num_params(x.shape[1], np.shape(y)[1] if np.ndim(y) == 2 else None)
