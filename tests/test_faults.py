@@ -7,6 +7,7 @@ import fractions
 import json
 import math
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import numpy as np
 import optax
 import pytest
 
+import fuzz
 import widelimit as wl
 from widelimit import experiments as ex
 from widelimit._base.functions import digest
@@ -601,3 +603,26 @@ def test_an_absurd_depth_is_announced(monkeypatch):
     with pytest.warns(UserWarning, match="2000000000 activations takes about .* hours"):
         wl.ntk(wl.mlp(2 * 10**9), X)
     wl.ntk(wl.mlp(10**5), X)
+
+
+def test_random_calls_are_answered_or_refused():
+    script = Path(__file__).with_name("fuzz.py")
+    words = [sys.executable, str(script), "500", "7", "--few-programs"]
+    found = subprocess.run(words, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout + found.stderr[-2000:]
+
+
+def test_the_fuzz_sees_what_is_wrong_and_shrinks_it(monkeypatch):
+    broken = lambda net, x: np.full((len(x), len(x)), np.nan)
+    monkeypatch.setattr(fuzz.wl, "nngp", broken, raising=False)
+    grammar = fuzz.GRAMMAR | {"call": ["gram(wl.nngp, {net}, {x})"], "x": ["x3({few})"]}
+    for seed in range(3):
+        tree = fuzz.draw("call", random.Random(seed), grammar)
+        assert fuzz.finding(str(tree)) == "NaN"
+        least = "gram(wl.nngp, wl.mlp(1, 'relu', w_std=1.0, b_std=0.0), x3(2))"
+        assert str(fuzz.shrunk(tree, "NaN", grammar)) == least
+    monkeypatch.setattr(fuzz.wl, "nngp", lambda net, x: np.triu(np.ones((2, 2))))
+    assert fuzz.finding(least) == "AssertionError: asymmetric"
+    assert fuzz.finding("[][1]").startswith("IndexError")
+    assert fuzz.finding("1 + 'a'").startswith("TypeError: unsupported operand")
+    assert not fuzz.finding("wl.mlp(-1)")

@@ -288,6 +288,8 @@ def as_times(t: Any) -> np.ndarray:
         times = np.asarray(t, dtype=np.float64)
     except OverflowError:
         raise ValueError("t holds an integer beyond the range of floats; give math.inf.") from None
+    except (TypeError, ValueError):
+        raise TypeError(f"t must be a number or a list of numbers, got {t!r}.") from None
     if times.ndim > 1 or times.size == 0:
         raise ValueError(f"t must be a number or a list of numbers, got shape {times.shape}.")
     if np.isnan(times).any() or (times < 0).any():

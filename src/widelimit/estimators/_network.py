@@ -65,7 +65,7 @@ def network_of(options: Any) -> Layer:
 
 def kernel_of(options: Any) -> PreparedKernel:
     """The prepared kernel of that network."""
-    if options.kernel not in ("ntk", "nngp"):
+    if not isinstance(options.kernel, str) or options.kernel not in ("ntk", "nngp"):
         raise ValueError(f"kernel must be 'ntk' or 'nngp', got {options.kernel!r}.")
     return prepare(network_of(options), options.kernel)
 
