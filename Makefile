@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test reproduce format benchmarks clean
+.PHONY: demo test fuzz reproduce format benchmarks clean
 
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found."; exit 1; }
@@ -25,6 +25,10 @@ test: $(READY)  ## formatter, linter, type checker, doctests, examples, tests
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=10
+
+SEED ?= 1
+fuzz: $(READY)  ## 20,000 random calls, misuse included; another SEED=... draws others
+	$(BIN)/python tests/fuzz.py 20000 $(SEED)
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+_BEYOND = "beyond the range of floats, 1.8e308. Rescale the data."
+
 
 class Inputs(NamedTuple):
     """Checked inputs together with the convention of their answer.
@@ -98,21 +100,39 @@ def _as_array(x: Any, name: str) -> Any:
             f"{name} is a sparse matrix; a dense array was expected, since kernels of networks are "
             f"dense. Convert it with {name}.toarray()."
         )
+    if np.ma.isMaskedArray(x) and np.ma.getmaskarray(x).any():
+        raise ValueError(
+            f"{name} is a masked array, whose mask would be ignored. Drop the masked points, or fill "
+            f"them in with {name}.filled(...)."
+        )
     try:
         array = np.asarray(x)
     except ValueError as error:
         raise ValueError(
             f"{name} could not be read as an array ({error}). Rows of equal length were expected."
         ) from error
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        return _narrowed(array, name)
     if array.dtype == object:
         try:
             array = array.astype(np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} holds integers {_BEYOND}") from None
         except (TypeError, ValueError) as error:
             raise TypeError(
                 f"{name} holds objects that are not numbers ({error}). "
                 "Encode categories and dates as numbers first."
             ) from error
     return array
+
+
+def _narrowed(array: np.ndarray, name: str) -> np.ndarray:
+    """A long double as a double, where none of its values is lost."""
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float64)
+    if (np.isinf(narrow) & np.isfinite(array)).any():
+        raise ValueError(f"{name} holds long doubles {_BEYOND}")
+    return narrow
 
 
 def _check(array: Any, name: str, rank: int, layout: str) -> None:
@@ -155,7 +175,8 @@ def common_dtype(*arrays: Any) -> Any:
     """float32 stays float32, everything else that is real becomes float64 (in JAX: its default)."""
     dtypes = [a.dtype for a in arrays]
     if any(map(is_jax, arrays)):
-        return jnp.result_type(*[d if jnp.issubdtype(d, jnp.floating) else float for d in dtypes])
+        known = [d if jnp.issubdtype(d, jnp.floating) else np.dtype(float) for d in dtypes]
+        return jnp.result_type(*map(jax.dtypes.canonicalize_dtype, known))
     return np.dtype(np.float32) if all(d == np.float32 for d in dtypes) else np.dtype(np.float64)
 
 

@@ -18,3 +18,18 @@ def write_file(path: Path, content: str | bytes) -> None:
         os.replace(temporary, path)
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def why_not_writable(folder: Path) -> str:
+    """Why no file can be made in a folder, in words; empty where one can."""
+    try:
+        with tempfile.TemporaryFile(dir=folder, prefix=PARTIAL) as file:
+            file.write(b"x")
+    except OSError as error:
+        return reason(error)
+    return ""
+
+
+def reason(error: OSError) -> str:
+    """What the operating system says, in its words: "No space left on device"."""
+    return error.strerror or str(error) or type(error).__name__

@@ -14,6 +14,8 @@ def as_key(key: Any) -> Any:
             f"key must be an integer or a JAX key such as jax.random.key(0), got {key!r}."
         )
     if isinstance(key, int | np.integer):
+        if not -(2**63) <= key < 2**63:
+            raise ValueError("key must fit into 64 bits: an integer from -2^63 to 2^63 - 1.")
         return jax.random.key(int(key))
     typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     shape = key.shape if typed else np.shape(key)[:-1]

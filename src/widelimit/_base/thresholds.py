@@ -20,6 +20,7 @@ MATVEC_ENTRIES = 2**22  # entries; a strip of the matrix that is multiplied and 
 MANY = (
     2**12
 )  # entries; from here a long series, right to 1e-9, is preferred to a quadrature for each
+PATIENT_SECONDS = 300  # seconds that a deep network may take, by estimate, without a warning
 PATIENCE = 2e10  # evaluations of an activation; about a minute, after which a warning is due
 
 # --- correlations ------------------------------------------------------------------------------------

@@ -15,13 +15,14 @@ def command(
     from widelimit.experiments import demo
 
     console = Console()
+    path = out / "ntk_circle.png"
     try:
         out.mkdir(parents=True, exist_ok=True)
+        found = demo(path)
     except OSError as error:
-        console.print(f"The folder {out} cannot be made: {error.strerror}. Choose another: --out.")
+        why = error.strerror or error
+        console.print(f"{path} cannot be written: {why}. Choose another folder with --out.")
         raise typer.Exit(2) from None
-    path = out / "ntk_circle.png"
-    found = demo(path)
     table = Table(title=found.title)
     for name in found.columns:
         table.add_column(name.replace("ResNet ", "ResNet, α = "), justify="right")

@@ -1,15 +1,17 @@
 """Networks as text and as JSON, and back."""
 
-import ast
 import dataclasses
 import json
+from collections.abc import Callable
 from typing import Any
 
 from widelimit import layers as _layers
 from widelimit._base.names import unknown
 from widelimit._base.scalars import concrete
 from widelimit.activations import Activation
-from widelimit.layers import Layer, Serial, Sum
+from widelimit.layers import Layer
+
+from ._parse import parse
 
 _FORMAT = 1
 
@@ -18,12 +20,14 @@ def to_text(net: Layer) -> str:
     """The network as an expression that `from_text` (and Python) reads.
 
     Args:
-        net: The network, its numbers concrete.
+        net: The network, its numbers concrete and its activations registered.
 
     Returns:
         Text such as `Dense() >> Phi('relu') >> Dense()`.
     """
-    return repr(net)
+    return _written(
+        net, lambda: (_to_data(net), repr(net))[1]
+    )  # refuses what could not be read back
 
 
 def from_text(text: str) -> Layer:
@@ -35,40 +39,44 @@ def from_text(text: str) -> Layer:
     Returns:
         The network.
 
+    Raises:
+        ValueError: It is not the text of a network.
+
     Example:
         >>> import widelimit as wl
         >>> net = wl.resnet(depth=5, alpha=0.1)
         >>> wl.from_text(wl.to_text(net)) == net
         True
     """
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, AttributeError) as error:
-        raise ValueError(f"This is not the text of a network: {text!r} ({error}).") from None
-    return _build(tree, text)
+    if not isinstance(text, str):
+        raise ValueError(f"This is not the text of a network: {_short(text)} is not a string.")
+    return _expect_network(parse(text, _make))
 
 
-def _build(node: ast.AST, text: str) -> Any:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):
-        return Serial(_build(node.left, text), _build(node.right, text))
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return Sum(_build(node.left, text), _build(node.right, text))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        make = _known(node.func.id)
-        named = {k.arg: _build(k.value, text) for k in node.keywords if k.arg}
-        return make(*(_build(a, text) for a in node.args), **named)
+def _make(name: str, args: list[Any], named: dict[str, Any]) -> Layer:
+    """A layer of its name and arguments; whatever is wrong with them is a ValueError."""
+    make = _known(name)
     try:
-        return ast.literal_eval(node)
-    except ValueError:
-        raise ValueError(
-            f"In {text!r}, {ast.unparse(node)!r} is not a layer, a number or a name."
-        ) from None
+        return make(*args, **named)
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise ValueError(f"The arguments of {name} do not fit: {error}") from None
+
+
+def _expect_network(found: Any) -> Layer:
+    if not isinstance(found, Layer):
+        raise ValueError(f"A network was expected, {_short(found)} was written.")
+    return found
+
+
+def _short(value: object) -> str:
+    shown = f"{value!s:.40}" if isinstance(value, str | bytes | int | float) else "that"
+    return f"{shown} ({type(value).__name__})"
 
 
 def _known(name: str) -> Any:
     table = {cls.__name__: cls for cls in _all_layers(Layer)}
     if name not in table:
-        raise ValueError(unknown("layer", name, table))
+        raise ValueError(unknown("layer", name[:40], table))
     return table[name]
 
 
@@ -87,7 +95,16 @@ def to_json(net: Layer) -> str:
     Returns:
         A JSON document.
     """
-    return json.dumps({"widelimit": _FORMAT, "network": _to_data(net)})
+    return _written(net, lambda: json.dumps({"widelimit": _FORMAT, "network": _to_data(net)}))
+
+
+def _written(net: Layer, write: Callable[[], str]) -> str:
+    if not isinstance(net, Layer):
+        raise TypeError(f"A network was expected, got {_short(net)}.")
+    try:
+        return write()
+    except RecursionError:
+        raise ValueError("The network is nested too deeply to be written down.") from None
 
 
 def _to_data(value: Any) -> Any:
@@ -120,6 +137,9 @@ def from_json(document: str) -> Layer:
     Returns:
         The network.
 
+    Raises:
+        ValueError: It is not the JSON of a network.
+
     Example:
         >>> import widelimit as wl
         >>> net = wl.mlp(depth=2, activation="leaky_relu(0.1)", w_std=1.5)
@@ -128,11 +148,14 @@ def from_json(document: str) -> Layer:
     """
     try:
         data = json.loads(document)
-    except (json.JSONDecodeError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"This is not JSON: {error}.") from None
     if not isinstance(data, dict) or data.get("widelimit") != _FORMAT or "network" not in data:
         raise ValueError(f"This JSON is not a network in format {_FORMAT} of widelimit.")
-    return _from_data(data["network"])
+    try:
+        return _expect_network(_from_data(data["network"]))
+    except RecursionError:
+        raise ValueError("The network in this JSON is nested too deeply.") from None
 
 
 def _from_data(data: Any) -> Any:
@@ -141,10 +164,10 @@ def _from_data(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
     fields = {k: _from_data(v) for k, v in data.items() if k != "layer"}
-    make = _known(str(data.get("layer")))
-    if make in (_layers.Serial, _layers.Sum):
-        return make(*next(iter(fields.values())))
-    try:
-        return make(**fields)
-    except TypeError as error:
-        raise ValueError(f"The JSON of a {make.__name__} does not fit: {error}.") from None
+    name = str(data.get("layer"))
+    if _known(name) in (_layers.Serial, _layers.Sum):
+        parts = [*fields.values()]
+        if len(parts) != 1 or not isinstance(parts[0], tuple):
+            raise ValueError(f"The JSON of a {name} needs one list of layers.")
+        return _make(name, [*parts[0]], {})
+    return _make(name, [], fields)

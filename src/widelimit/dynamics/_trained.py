@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from widelimit._base.renamed import renamed_argument, warn_renamed
-from widelimit._base.scalars import as_count
+from widelimit._base.scalars import as_count, as_float
 from widelimit.linalg import Eigen
 from widelimit.regression import Problem, Spectral, descent, heavy_ball
 
@@ -148,7 +148,11 @@ class Trained:
         Returns:
             Shape (m,) or (m, k).
         """
-        steps, rate, momentum = as_count(steps, "steps"), float(learning_rate), float(momentum)
+        steps, rate, momentum = (
+            as_count(steps, "steps"),
+            as_float(learning_rate, "learning_rate"),
+            as_float(momentum, "momentum"),
+        )
         if not (math.isfinite(rate) and rate > 0):
             raise ValueError(f"learning_rate must be positive and finite, got {rate}.")
         if not 0 <= momentum < 1:
@@ -183,7 +187,7 @@ class Trained:
             Errors at the training points, shape (n,) or (n, k), accurate however small.
         """
         self._only_squared("error")
-        time = float(as_times(float(t)))
+        time = float(as_times(as_float(t, "t")))
         shrink = lambda v: np.where(v > self.eigen.noise, np.exp(-v * time), 1.0)
         return self.problem.answer(self.eigen.apply(shrink, self.start - self.problem.y))
 
@@ -199,7 +203,7 @@ class Trained:
         """
         self._only_squared("influence")
         cross = self.problem.cross(self.problem.points(x_test))
-        phi = self.spectral.flow(float(as_times(None if t is None else float(t))))
+        phi = self.spectral.flow(float(as_times(None if t is None else as_float(t, "t"))))
         (out,) = self.spectral.moves(cross, [phi], np.eye(len(self.matrix)))
         return self.problem.convert(out)
 
@@ -213,7 +217,7 @@ class Trained:
             The coefficients of the kernels, shape (n, k).
         """
         self._only_squared("dual")
-        phi = self.spectral.flow(float(as_times(None if t is None else float(t))))
+        phi = self.spectral.flow(float(as_times(None if t is None else as_float(t, "t"))))
         return self.spectral.dual(phi, self.problem.y - self.start)
 
     def _only_squared(self, name: str) -> None:
@@ -280,7 +284,12 @@ def as_times(t: Any) -> np.ndarray:
     """A time or several, infinity included."""
     if t is None:
         return np.asarray(math.inf)
-    times = np.asarray(t, dtype=np.float64)
+    try:
+        times = np.asarray(t, dtype=np.float64)
+    except OverflowError:
+        raise ValueError("t holds an integer beyond the range of floats; give math.inf.") from None
+    except (TypeError, ValueError):
+        raise TypeError(f"t must be a number or a list of numbers, got {t!r}.") from None
     if times.ndim > 1 or times.size == 0:
         raise ValueError(f"t must be a number or a list of numbers, got shape {times.shape}.")
     if np.isnan(times).any() or (times < 0).any():

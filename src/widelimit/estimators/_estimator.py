@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from widelimit._base.renamed import renamed_argument
+from widelimit._base.scalars import as_float
 from widelimit.regression import Data, Problem, fit, merge
 
 from ._network import kernel_of
@@ -65,7 +66,7 @@ def _check_time(time: Any) -> float:
         return math.inf
     if not isinstance(time, numbers.Real):
         raise TypeError(f"time must be a number, or None for ever; got {time!r}.")
-    if not (math.isfinite(time) and float(time) >= 0):
+    if not 0 <= as_float(time, "time") < math.inf:
         raise ValueError(f"time must be finite and at least 0, or None for ever; got {time}.")
     return float(time)
 
@@ -75,7 +76,7 @@ def _check_ridge(ridge: Any, data: Data, t: float) -> None:
         _check_choice(ridge, data, t)
     elif not isinstance(ridge, numbers.Real):
         raise TypeError(f"ridge must be a number, 'loo' or 'evidence', got {ridge!r}.")
-    elif not (math.isfinite(ridge) and float(ridge) >= 0):
+    elif not 0 <= as_float(ridge, "ridge") < math.inf:
         raise ValueError(f"ridge must be finite and at least 0, got {ridge}.")
     elif len(data.points) < 2:
         warnings.warn(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from widelimit._base.scalars import Scalar
+from widelimit._base.scalars import Scalar, as_count, as_scalar, check_scalar
 from widelimit.describe import from_text
 from widelimit.infinite import PreparedKernel, prepare
 from widelimit.layers import Dense, Layer, Phi, Repeat, Residual
@@ -44,6 +44,8 @@ def build_network(
                 f"({type(network).__name__}). Build one with widelimit.mlp(...)."
             )
         return network
+    depth, alpha = as_count(depth, "depth"), as_scalar(alpha)
+    check_scalar(alpha, "alpha", minimum=None)
     if architecture == "mlp":
         return _mlp(depth, activation, w_std, b_std)
     if architecture == "resnet":
@@ -63,16 +65,16 @@ def network_of(options: Any) -> Layer:
 
 def kernel_of(options: Any) -> PreparedKernel:
     """The prepared kernel of that network."""
-    if options.kernel not in ("ntk", "nngp"):
+    if not isinstance(options.kernel, str) or options.kernel not in ("ntk", "nngp"):
         raise ValueError(f"kernel must be 'ntk' or 'nngp', got {options.kernel!r}.")
     return prepare(network_of(options), options.kernel)
 
 
 def _mlp(depth: int, activation: Any, w_std: Scalar, b_std: Scalar) -> Layer:
     first, dense = Dense(w_std=w_std, b_std=b_std), Dense(w_std=w_std)
-    rest = Repeat(dense >> Phi(activation), depth - 1 if depth != 0 else 0)  # checks depth itself
     if depth == 0:
         return first
     if depth == 1:
         return first >> Phi(activation) >> dense
+    rest = Repeat(dense >> Phi(activation), depth - 1)
     return first >> Phi(activation) >> rest >> dense

@@ -11,6 +11,7 @@ import numpy as np
 HOLDS = "holds"
 IN_PART = "holds in part"
 FAILS = "does not hold"
+VERDICTS = (HOLDS, IN_PART, FAILS)
 
 
 @dataclasses.dataclass(frozen=True)

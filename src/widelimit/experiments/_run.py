@@ -57,18 +57,18 @@ def reproduce(
         name: EXPERIMENTS[name].arguments(full=full, samples=samples, seed=seed) for name in names
     }
     folder = Path(out)
-    store.open_folder(folder)
-    outcomes = []
-    for name, arguments in chosen.items():
-        experiment = EXPERIMENTS[name]
-        outcome = None if again else _kept(folder, experiment, arguments)
-        if outcome is None:
-            progress = None if watch is None else watch.begin(experiment)
-            outcome = _compute(folder, experiment, arguments, progress)
-        outcomes.append(outcome)
-        if watch is not None:
-            watch.end(outcome)
-    write_report(folder, _with_earlier(folder, outcomes), full=full)
+    with store.open_folder(folder):
+        outcomes = []
+        for name, arguments in chosen.items():
+            experiment = EXPERIMENTS[name]
+            outcome = None if again else _kept(folder, experiment, arguments)
+            if outcome is None:
+                progress = None if watch is None else watch.begin(experiment)
+                outcome = _compute(folder, experiment, arguments, progress)
+            outcomes.append(outcome)
+            if watch is not None:
+                watch.end(outcome)
+        write_report(folder, _with_earlier(folder, outcomes), full=full)
     return outcomes
 
 
@@ -77,10 +77,30 @@ def _kept(folder: Path, experiment: Experiment, arguments: dict[str, Any] | None
     found = store.read(folder, experiment.name)
     if found is None:
         return None
-    result, run = found
-    if arguments is not None and run.get("arguments") != plain(experiment.all_arguments(arguments)):
+    if arguments is not None and found.arguments != plain(experiment.all_arguments(arguments)):
         return None
-    return Outcome(experiment, result, run["seconds"], kept=True, files=tuple(run["files"]))
+    files = found.files
+    if not found.complete:  # a figure or table was deleted: it is made again from the numbers
+        try:
+            files = _store(folder, found.result, found.arguments, found.seconds)
+        except store.FolderError:
+            raise
+        except Exception:  # the numbers were changed by hand
+            return None
+    return Outcome(experiment, found.result, found.seconds, kept=True, files=tuple(files))
+
+
+def _store(folder: Path, result: Result, arguments: dict[str, Any], seconds: float) -> list[str]:
+    """Draw a result and write it; the figures to show."""
+    try:
+        with warnings.catch_warnings(), store.new_folder(folder, result.name) as place:
+            warnings.simplefilter("ignore")
+            files = write_figures(result, place)
+            run = {"arguments": arguments, "seconds": seconds, "files": files}
+            store.write_result(place, result, run)
+    except OSError as error:
+        raise store.not_written(folder, error) from error
+    return files
 
 
 def _compute(
@@ -91,17 +111,12 @@ def _compute(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what they warn of is judged in the verdicts
             result = experiment.run(**arguments, progress=progress)
-            # The figure is drawn from what is stored, so that the stored numbers are enough for it.
-            result = Result.from_json(result.to_json())
-            seconds = time.perf_counter() - started
-            with store.new_folder(folder, experiment.name) as place:
-                files = write_figures(result, place)
-                run = {
-                    "arguments": experiment.all_arguments(arguments),
-                    "seconds": seconds,
-                    "files": files,
-                }
-                store.write_result(place, result, run)
+        # The figure is drawn from what is stored, so that the stored numbers are enough for it.
+        result = Result.from_json(result.to_json())
+        seconds = time.perf_counter() - started
+        files = _store(folder, result, experiment.all_arguments(arguments), seconds)
+    except store.FolderError:  # nothing that follows could be written either
+        raise
     except Exception as error:
         text = "".join(traceback.format_exception_only(error)).strip()
         if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in text:

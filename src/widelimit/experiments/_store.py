@@ -2,18 +2,20 @@
 
 import contextlib
 import csv
+import hashlib
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from widelimit._base.files import PARTIAL
+from widelimit._base.files import PARTIAL, reason, why_not_writable
 
 from ._experiment import EXPERIMENTS
-from ._result import Result, Table, plain
+from ._lock import LOCK, Busy, locked
+from ._result import VERDICTS, Result, Table, plain
 
 RESULT, RUN = "result.json", "run.json"
 _OURS = {"report.html", "verdicts.csv", "verdicts.json"}
@@ -23,26 +25,28 @@ class FolderError(Exception):
     """The output folder cannot be used; the message says why and what to do."""
 
 
-def open_folder(out: Path) -> None:
-    """Make the folder, or check that it holds a reproduction and nothing else.
+@contextlib.contextmanager
+def open_folder(out: Path) -> Iterator[None]:
+    """Make the folder, or check that it holds a reproduction and nothing else, and own it.
 
     Args:
         out: The folder.
 
     Raises:
-        FolderError: It is a file, cannot be written, or holds foreign files.
+        FolderError: It is a file, cannot be written, holds foreign files, or another run is at work
+            there.
     """
     if out.exists() and not out.is_dir():
         raise FolderError(f"{out} is a file; --out needs a folder.")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
+        why = why_not_writable(out)
     except OSError as error:
+        why = reason(error)
+    if why:
         raise FolderError(
-            f"Nothing can be written into {out} ({error.strerror or error}). Choose another folder "
-            "with --out."
-        ) from error
+            f"Nothing can be written into {out} ({why}). Choose another folder with --out."
+        )
     foreign = sorted(p.name for p in out.iterdir() if not _is_ours(p))
     if foreign:
         shown = ", ".join(foreign[:5]) + (", ..." if len(foreign) > 5 else "")
@@ -50,13 +54,30 @@ def open_folder(out: Path) -> None:
             f"{out} holds files that are not part of a reproduction ({shown}); nothing was touched. "
             "Choose an empty or new folder with --out."
         )
-    for left in out.glob(f"{PARTIAL}*"):  # of a run that was killed
-        shutil.rmtree(left, ignore_errors=True)
-        left.unlink(missing_ok=True)
+    try:
+        with locked(out):
+            for left in out.glob(f"{PARTIAL}*"):  # of a run that was killed
+                shutil.rmtree(left, ignore_errors=True)
+                left.unlink(missing_ok=True)
+            yield
+    except Busy as error:
+        raise FolderError(
+            f"{out} cannot be used now: {error}. Wait for it, or choose another folder with --out."
+        ) from None
+    except OSError as error:
+        raise not_written(out, error) from error
+
+
+def not_written(out: Path, error: OSError) -> FolderError:
+    """The sentence for a disk that is full or cannot be written any more."""
+    return FolderError(
+        f"{out} could not be written ({reason(error)}). What was finished is kept: make room, and the "
+        "same command continues after it."
+    )
 
 
 def _is_ours(path: Path) -> bool:
-    if path.name in _OURS or path.name.startswith(PARTIAL) or path.name == ".DS_Store":
+    if path.name in _OURS or path.name.startswith((PARTIAL, LOCK)) or path.name == ".DS_Store":
         return True
     return path.name in EXPERIMENTS and (path / RESULT).is_file()
 
@@ -82,12 +103,18 @@ def new_folder(out: Path, name: str) -> Iterator[Path]:
 
 
 def write_result(folder: Path, result: Result, run: dict[str, Any]) -> None:
-    """The numbers: JSON for all, a CSV file for each table."""
-    (folder / RESULT).write_text(result.to_json(), encoding="utf-8")
-    (folder / RUN).write_text(json.dumps(plain(run), indent=1), encoding="utf-8")
+    """The numbers: JSON for all, a CSV file for each table; and what was written, to be missed."""
+    text = result.to_json()
+    (folder / RESULT).write_text(text, encoding="utf-8")
     for i, table in enumerate(result.tables):
         suffix = "" if len(result.tables) == 1 else f"_{i + 1}"
         write_csv(folder / f"{result.name}{suffix}.csv", table)
+    there = {"written": sorted(p.name for p in folder.iterdir()), "sha256": _sha256(text)}
+    (folder / RUN).write_text(json.dumps(plain(run | there), indent=1), encoding="utf-8")
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_csv(path: Path, table: Table) -> None:
@@ -98,11 +125,41 @@ def write_csv(path: Path, table: Table) -> None:
         writer.writerows([["" if v is None else v for v in row] for row in table.rows])
 
 
-def read(out: Path, name: str) -> tuple[Result, dict[str, Any]] | None:
-    """A finished experiment, or None where there is none that can be read."""
+class Stored(NamedTuple):
+    """A finished experiment.
+
+    Attributes:
+        result: Its numbers.
+        arguments: What it was computed with.
+        seconds: How long that took.
+        files: The figures to show.
+        complete: Whether no file was deleted or emptied since.
+    """
+
+    result: Result
+    arguments: dict[str, Any]
+    seconds: float
+    files: tuple[str, ...]
+    complete: bool
+
+
+def read(out: Path, name: str) -> Stored | None:
+    """A finished experiment, or None where there is none that can be trusted."""
     try:
-        result = Result.from_json((out / name / RESULT).read_text(encoding="utf-8"))
+        text = (out / name / RESULT).read_text(encoding="utf-8")
         run = json.loads((out / name / RUN).read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, TypeError):
+        result = Result.from_json(text)
+        files, seconds, arguments = (
+            tuple(run["files"]),
+            float(run["seconds"]),
+            dict(run["arguments"]),
+        )
+        expected = [out / name / str(file) for file in (*files, *run.get("written", ()))]
+        sound = result.name == name and run.get("sha256") in (None, _sha256(text))
+        sound = sound and all(verdict.verdict in VERDICTS for verdict in result.verdicts)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return result, run
+    if not sound:
+        return None
+    complete = all(path.is_file() and path.stat().st_size > 0 for path in expected)
+    return Stored(result, arguments, seconds, files, complete)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, evaluating_now, is_traced, is_transformed
-from widelimit._base.thresholds import MANY, PATIENCE, PROFILE_PAYS
+from widelimit._base.thresholds import MANY, PATIENCE, PATIENT_SECONDS, PROFILE_PAYS, SMALL_TILE
 from widelimit.activations import How
 
 from ._host import cut_small, filled, fits_in_small_tiles, host_points, paste
@@ -24,6 +24,7 @@ from ._plan import (
     bias_as_feature,
     closed,
     cut_off,
+    depth,
     equal_norms,
     error_limit,
     facts,
@@ -151,9 +152,21 @@ def _warn_if_slow(form: Form, entries: int, how: How) -> None:
         )
 
 
+def _warn_if_deep(request: Request, entries: int) -> None:
+    """A compiled loop over layers does not hear Ctrl-C, so its length is told before."""
+    seconds = 1e-9 * depth(request.form) * max(entries, SMALL_TILE**2)
+    if seconds > PATIENT_SECONDS and request.path != "profile":
+        warnings.warn(
+            f"A network of {depth(request.form)} activations takes about {seconds / 3600:.2g} hours "
+            f"for {entries} kernel entries, and cannot be interrupted.",
+            stacklevel=5,
+        )
+
+
 def evaluate(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
     """The wanted matrices in the caller's convention."""
     n1, n2 = sizes_of(inputs)
+    _warn_if_deep(request, n1 * n2)
     request = request._replace(form=without_widths(request.form))
     fixed = not is_transformed((request.numbers, inputs.x1, inputs.x2))
     small = request.path != "profile" and fits_in_small_tiles(n1, n2)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.scalars import Scalar
+from widelimit._base.thresholds import REACH
 from widelimit._base.types import Self
 from widelimit.activations import Activation, How, second_moment_now, terms_needed
 from widelimit.interpret import State, interpret
@@ -59,6 +60,8 @@ class Variances(State):
                 step(dataclasses.replace(state, seen=[] if settled else self.seen)),
             )
             settled = settled or np.allclose(before.q, state.q, rtol=1e-3)
+            if np.array_equal(before.q, state.q):  # so are all later rounds
+                break
         return self._of(state.q)
 
 
@@ -82,8 +85,36 @@ def choose_how(net: Layer, q: Sequence[float], dtype: np.dtype, *, many: bool) -
         for act in dict.fromkeys(act for act, _ in start.seen):
             values = np.concatenate([np.ravel(v) for a, v in start.seen if a == act])
             values = values[values > 0].tolist() or [1.0]
+            _expect_moment(act, max(values))
             terms = terms_needed(act, values, 1e-13 if dtype == jnp.float64 else 1e-8)
             if terms == 0 and many:
                 terms = terms_needed(act, values, 1e-9)
             found.append(terms)
     return How(terms=0 if 0 in found else max(found))
+
+
+def _expect_moment(act: Activation, q: float) -> None:
+    r"""Refuse a function without the second moment $E[\varphi(\sqrt qz)^2]$: it has no kernel.
+
+    Where the rule ends, $\varphi^2$ times the density must have decayed; towards a pole at 0,
+    $\varphi^2$ must grow more slowly than $1/z$.
+    """
+    if act.closed_form:
+        return
+    z = np.array([1e-12, 1e-6, REACH / 2, REACH])
+    z = np.concatenate([z, -z])
+    weight = np.where(np.abs(z) < 1, np.abs(z), np.exp(-(z**2) / 2))
+    with np.errstate(all="ignore"):
+        total = float(second_moment_now(act, jnp.asarray(q)))
+        pole, near, half, end = (
+            (weight * np.asarray(act.fn(jnp.asarray(np.sqrt(q) * z))) ** 2).reshape(2, 4).T
+        )
+    decays = (end <= np.maximum(1e-6 * total, 1e-3 * half)) & (
+        (pole <= near) | (pole <= 1e-6 * total)
+    )
+    if not (np.isfinite(total) and decays.all()):
+        raise ValueError(
+            f"The function {act.name!r} has no kernel at the variance {q:.3g} of its inputs: "
+            "E[phi(u)^2] is not finite, or phi is not defined everywhere. Choose one that is defined for "
+            "all real numbers and grows more slowly than exp(u^2 / 4 q), or smaller weights."
+        )

@@ -1,6 +1,7 @@
 """A layer is data; `>>` puts one after another, `+` side by side."""
 
 import dataclasses
+import reprlib
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -80,11 +81,16 @@ def _expect_layer(value: Any, sign: str) -> Layer:
     return value
 
 
-def as_layer(value: Any) -> Any:
-    """Refuse strings, functions and numbers where a layer belongs."""
-    if isinstance(value, str | float | int) or (callable(value) and not isinstance(value, Layer)):
+def as_layer(value: Any) -> Layer:
+    """Refuse strings, functions, numbers and whatever else is no layer."""
+    if not isinstance(value, Layer):
+        hint = (
+            f" An activation is written Phi({value!r})."
+            if callable(value) or isinstance(value, str)
+            else ""
+        )
         raise TypeError(
-            f"A layer was expected, got {value!r}. An activation is written Phi({value!r})."
+            f"A layer was expected, got {reprlib.repr(value)} ({type(value).__name__}).{hint}"
         )
     return value
 

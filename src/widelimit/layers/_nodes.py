@@ -3,16 +3,56 @@
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 
-from widelimit._base.scalars import Scalar, as_count, as_scalar, check_scalar
+from widelimit._base.scalars import Scalar, as_count, as_float, as_scalar, check_scalar
 from widelimit.activations import Activation
 from widelimit.activations import get as get_activation
 
 from ._layer import Layer, as_layer
 
+_HIGHEST = 64  # the degree of a polynomial or power whose Gaussian moments are worth computing
+
 
 def _as_width(width: Any) -> int | None:
     return None if width is None else as_count(width, "width", minimum=1)
+
+
+def _as_activation(activation: Any) -> Activation:
+    """A name from outside may ask for any degree; moments beyond floats are refused before any work."""
+    if isinstance(activation, str):
+        family, _, numbers = activation.partition("(")
+        degree = numbers.count(",")
+        if family.strip() == "relu_power":
+            degree = as_float(numbers.partition(")")[0] or 0, "The order of relu_power")
+        if degree > _HIGHEST:
+            raise ValueError(
+                f"The activation {activation[:40]!r} has a degree above {_HIGHEST}; its moments are "
+                "beyond the range of floats."
+            )
+    found = get_activation(activation)
+    if found is not activation and not found.registered:
+        _expect_elementwise(found)
+    return found
+
+
+def _expect_elementwise(activation: Activation) -> None:
+    """A function of one's own must be one that JAX can trace, and keep the shape."""
+    points = jax.ShapeDtypeStruct((3,), jnp.float64)
+    try:
+        with jax.enable_x64(True):
+            found = jax.eval_shape(lambda v: activation.fn(v), points)  # NumPy's cannot be jitted
+    except Exception as error:
+        raise TypeError(
+            f"The function {activation.name!r} cannot be applied to a JAX array "
+            f"({type(error).__name__}). Write it with jax.numpy, as jnp.tanh instead of np.tanh."
+        ) from error
+    if getattr(found, "shape", None) != (3,):
+        raise TypeError(
+            f"The function {activation.name!r} is no activation: of an array of shape (3,) it makes "
+            f"{found!r}. It must act on each entry."
+        )
 
 
 class Dense(Layer):
@@ -43,7 +83,7 @@ class Phi(Layer):
         activation: A name (`"relu"`), an `Activation`, or a function.
     """
 
-    activation: Activation = eqx.field(static=True, converter=get_activation)
+    activation: Activation = eqx.field(static=True, converter=_as_activation)
 
     def __repr__(self) -> str:
         return f"Phi({self.activation.name!r})"

@@ -53,12 +53,14 @@ class Eigen:
         return self.vectors @ (inner * (weights if b.ndim == 1 else weights[:, None]))
 
 
-def eigh(matrix: ArrayLike, *, overwrite: bool = False) -> Eigen:
+def eigh(matrix: ArrayLike, *, overwrite: bool = False, scale: float = 0.0) -> Eigen:
     r"""Eigendecomposition of a symmetric positive semidefinite matrix.
 
     Args:
         matrix: Shape (n, n).
         overwrite: Whether a float64 matrix may be used as work space.
+        scale: The size of the matrices of which it is the difference, if it is one: eigenvalues of the
+            size of their rounding are set to 0.
 
     Returns:
         Eigenvalues and eigenvectors.
@@ -79,9 +81,9 @@ def eigh(matrix: ArrayLike, *, overwrite: bool = False) -> Eigen:
     driver = "evd" if len(a) <= _LARGE else "evr"
     values, vectors = scipy.linalg.eigh(a, overwrite_a=True, check_finite=False, driver=driver)
     worst, largest = float(values[0]), float(np.abs(values).max())
-    if worst < -1e-10 * largest:
+    if worst < -1e-10 * max(largest, scale):
         raise ValueError(
             f"The matrix has the eigenvalue {worst:.2e} (largest {largest:.2e}): it is not positive "
             "semidefinite, so it is no kernel matrix. Check that the kernel is symmetric and positive."
         )
-    return Eigen(np.maximum(values, 0), vectors)
+    return Eigen(np.where(values > len(a) * _EPS * scale, np.maximum(values, 0), 0), vectors)

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Float
 
+from widelimit._base.scalars import as_float
 from widelimit.linalg import Eigen, RidgePath, ridge_path
 
 from ._data import Data, Targets
@@ -22,8 +23,8 @@ def choose(eigen: Eigen, data: Data, ridge: Choice, t: float) -> tuple[float, Ri
     targets = data.root * data.targets
     if not isinstance(ridge, str):
         if np.ndim(ridge) == 0:
-            return float(np.asarray(ridge)), None
-        ridges = np.asarray(ridge, dtype=np.float64)
+            return as_float(ridge, "ridge"), None
+        ridges = np.array([as_float(r, "A ridge") for r in np.ravel(ridge)])
     else:
         size = float(eigen.values.mean())
         ridges = _RANGE * (size if size > 0 else 1.0)

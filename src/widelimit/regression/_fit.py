@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 from jaxtyping import Float
 
+from widelimit._base.scalars import as_float
 from widelimit.linalg import (
     Cholesky,
     Eigen,
@@ -191,7 +192,7 @@ def fit(
         return _iterate(problem, ridge, t, tolerance)
     targets = data.root * data.targets
     if not isinstance(ridge, str) and np.ndim(ridge) == 0 and t == math.inf:
-        value, path = float(np.asarray(ridge)), None
+        value, path = as_float(ridge, "ridge"), None
         factor = cholesky(problem.gram(), value, overwrite=True)
         inner = factor.solve(targets)
     else:
@@ -216,7 +217,7 @@ def _iterate(problem: Problem, ridge: Choice, t: float, tolerance: float) -> Rid
             "Choosing among ridges needs an eigendecomposition, which CG avoids. Give one ridge, "
             "or choose it on a subset with solver='cholesky'."
         )
-    value = float(np.asarray(ridge))
+    value = as_float(ridge, "ridge")
     outcome = _by_cg(problem.tiled(), data.targets, value / data.weights, tolerance)
     return Ridge(problem, value, outcome.x, outcome=outcome)
 

@@ -63,7 +63,9 @@ class Predictive:
         count = as_count(count, "count", minimum=1)
         mean = np.asarray(self.mean, np.float64)
         columns = mean.reshape(len(mean), -1)
-        eigen = eigh(self._covariance())
+        # A posterior is what is left of the prior: rounding is measured against that.
+        prior = float(np.max(np.asarray(self._problem.kernel.diagonal(self._problem.x))))
+        eigen = eigh(self._covariance(), scale=prior)
         draws = as_generator(key).standard_normal((count, *columns.shape))
         root = eigen.vectors * np.sqrt(eigen.values)
         out = columns + np.einsum("ij,cjk->cik", root, draws)

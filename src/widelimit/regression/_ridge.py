@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from widelimit._base.scalars import as_float
 from widelimit.layers import Layer
 
 from ._choose import Choice
@@ -60,7 +61,7 @@ def ridge(
 
 def check_noise(noise: object, problem: Problem) -> float:
     """A finite variance, and no contradiction among the targets if it is 0."""
-    value = float(np.asarray(noise))
+    value = as_float(noise, "noise")
     if not (np.isfinite(value) and value >= 0):
         raise ValueError(f"noise is a variance, finite and at least 0; got {noise}.")
     if value == 0:

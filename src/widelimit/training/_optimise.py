@@ -15,7 +15,8 @@ from widelimit._base.scalars import as_count
 from widelimit.finite import FiniteNetwork
 
 from . import _checkpoint as checkpoints
-from ._loop import advance, lenient, start
+from ._interrupt import stretches
+from ._loop import advance, start
 from ._options import Options, Progress, as_options
 from ._records import Log, Run, Training
 from ._setup import initial, precision, prepare
@@ -44,8 +45,9 @@ def optimise(
         y: Targets, shape (n,) or (n, k).
         params: Initial parameters; None draws them with `key`. Needed for a plain function.
         key: A JAX key or an integer; decides the weights and the order of the points.
-        checkpoint: A .npz file, written at each record. If it exists, the run continues from it
-            and gives the same numbers, bit for bit, as a run that was never interrupted.
+        checkpoint: A .npz file, written at each record and at Ctrl-C. If it exists, the run continues
+            from it and gives the same numbers, bit for bit, as a run that was never interrupted. A file
+            of another run is refused; one with fewer steps is continued.
         **options: By name, all of them optional except `steps` or `epochs`:
             optimiser: "sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", or an Optax optimiser.
             learning_rate: With a name; None: half of $2/\lambda_{\max}(\hat\Theta_0)$ for "sgd", 1e-2 with
@@ -89,9 +91,12 @@ def optimise(
 def _alone(
     model: Any, params: Any, x: Any, y: Any, key: Any, options: Options, file: str | Path | None
 ) -> Training:
+    path = None if file is None else Path(file)
+    if path is not None:
+        checkpoints.check_place(path)
     with precision(params):
         run = prepare(model, params, x, y, options, lanes=0)
-        return _train(run, params, key, None if file is None else Path(file))[0]
+        return _train(run, params, key, path)[0]
 
 
 def optimise_many(
@@ -132,7 +137,8 @@ def optimise_many(
     if not isinstance(model, FiniteNetwork):
         raise TypeError(f"optimise_many needs a FiniteNetwork, got {type(model).__name__}.")
     chosen = as_options(options)
-    keys = range(as_count(keys, "keys", minimum=1)) if isinstance(keys, int) else list(keys)
+    if np.ndim(keys) == 0 and not hasattr(keys, "__iter__"):
+        keys = range(as_count(keys, "keys", minimum=1))
     keys = [as_key(key) for key in keys]
     x = as_array(x, "x", rank=2, layout="(points, features)")
     count = model.num_params(x.shape[1], np.shape(y)[1] if np.ndim(y) == 2 else None)
@@ -202,26 +208,29 @@ def _train(run: Run, params: Any, key: Any, file: Path | None) -> list[Training]
         else jax.random.fold_in(key, 1)
     )
     log = Log(run, origin)
-    mark = "" if file is None else _mark(run, params, key)
+    mark = {} if file is None else checkpoints.identity(run, params, key)
     if file is not None and file.exists():
-        trees, log.rows = checkpoints.load(file, mark, {"state": state, "best": log.best})
+        trees, log.rows = checkpoints.load(file, mark, {"state": state, "best": log.best}, run)
         state, log.best = jax.tree.map(jnp.array, (trees["state"], trees["best"]))
     target = run.options.goal if run.passes == 1 else -1.0
-    for stop in _stops(run):
-        if stop < int(state.step) or (
-            stop == int(state.step) and stop in log.rows.get("steps", ())
-        ):
-            continue
-        state = advance(program, run.x, run.y, order, state, stop, target)
-        if bool((np.asarray(state.bad) >= 0).all()):
-            break
-        met = log.look(state, stop)
-        if progress is not None and stop in run.record:
-            progress(stop, run.total)
-        if file is not None and stop in run.record:
-            checkpoints.save(file, mark, {"state": state, "best": log.best}, log.rows)
-        if met:
-            break
+    onwards = lambda state, stop: advance(program, run.x, run.y, order, state, stop, target)
+    with stretches() as cut:
+        for stop in _stops(run):
+            done = int(state.step)
+            if stop < done or (stop == done and stop in log.rows.get("steps", ())):
+                continue
+            state = cut.run(onwards, state, stop)
+            if bool((np.asarray(state.bad) >= 0).all()):
+                break
+            met = not cut.interrupted and log.look(state, stop)
+            if progress is not None and stop in run.record and not cut.interrupted:
+                progress(stop, run.total)
+            if file is not None and (stop in run.record or cut.interrupted):
+                checkpoints.save(file, mark, {"state": state, "best": log.best}, log.rows)
+            if cut.interrupted:
+                raise KeyboardInterrupt
+            if met:
+                break
     return log.close(state, params)
 
 
@@ -231,22 +240,3 @@ def _stops(run: Run) -> list[int]:
     if run.options.keep_best or (run.options.goal >= 0 and run.passes > 1):
         stops |= set(range(0, run.total + 1, run.passes))
     return sorted(stops | {run.total})
-
-
-def _mark(run: Run, params: Any, key: Any) -> str:
-    model = run.program.model
-    name = repr(model) if isinstance(model, FiniteNetwork) else getattr(model, "__qualname__", "")
-    loss = getattr(run.program.loss, "__qualname__", "")
-    optimiser = run.program.optimiser
-    with lenient():
-        blank = optimiser.init(params)
-        # What it does to a gradient of ones tells its learning rate and most of its settings.
-        ones = jax.tree.map(jnp.ones_like, params)
-        update = jax.tree.leaves(optimiser.update(ones, blank, params)[0])
-    structure = str(jax.tree.structure(blank)), [float(jnp.sum(u)) for u in update]
-    arrays = [np.asarray(a) for a in (run.x, run.y, *jax.tree.leaves(params))]
-    probe = np.zeros(0) if run.probe is None else np.asarray(run.probe)
-    data = np.asarray(jax.random.key_data(key))
-    options, program = run.options, run.program
-    flags = (program.batch, program.shuffle, program.path, options.drift, options.keep_best)
-    return checkpoints.fingerprint(name, loss, structure, flags, probe, data, *arrays)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from widelimit._base.names import unknown
+from widelimit._base.scalars import as_float
 from widelimit.finite import FiniteNetwork, empirical_ntk
 
 _LARGEST = 3000  # rows of a kernel whose largest eigenvalue is worth the time
@@ -45,7 +46,9 @@ def check_optimiser(optimiser: Any, learning_rate: Any) -> None:
     if isinstance(optimiser, str):
         if optimiser not in OPTIMISERS:
             raise ValueError(unknown("optimiser", optimiser, OPTIMISERS))
-        if learning_rate is not None and not 0 < float(learning_rate) < float("inf"):
+        if learning_rate is not None and not 0 < as_float(learning_rate, "learning_rate") < float(
+            "inf"
+        ):
             raise ValueError(f"learning_rate must be positive, got {learning_rate!r}.")
         return
     if not isinstance(optimiser, import_optax().GradientTransformation):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from widelimit._base.names import unknown
-from widelimit._base.scalars import as_count
+from widelimit._base.scalars import as_count, as_float
 
 from ._optimiser import check_optimiser
 
@@ -36,7 +36,9 @@ class Options:
 
     def __post_init__(self) -> None:
         check_optimiser(self.optimiser, self.learning_rate)
-        if self.tolerance is not None and not 0 <= float(self.tolerance) < float("inf"):
+        if self.tolerance is not None and not 0 <= as_float(self.tolerance, "tolerance") < float(
+            "inf"
+        ):
             raise ValueError(f"tolerance must be a non-negative number, got {self.tolerance!r}.")
 
     @property

@@ -24,13 +24,23 @@ _DEFAULT_RATES = {"momentum": 1e-2, "nesterov": 1e-2}
 
 def initial(model: Any, params: Any, key: Any, x: Any, y: Any, dtype: Any) -> Any:
     """The parameters to begin with."""
-    if params is not None:
-        return params
     if not isinstance(model, FiniteNetwork):
-        raise TypeError("A plain function was passed as the model; pass its parameters as params.")
+        if params is None:
+            raise TypeError(
+                "A plain function was passed as the model; pass its parameters as params."
+            )
+        return params
     x = as_array(x, "x", rank=2, layout="(points, features)")
     outputs = np.shape(y)[1] if np.ndim(y) == 2 else None
-    return model.init(key, x.shape[1], outputs, dtype=dtype)
+    if params is None:
+        return model.init(key, x.shape[1], outputs, dtype=dtype)
+    drawn = jax.eval_shape(lambda: model.init(0, x.shape[1], outputs))
+    if jax.tree.structure(params) != jax.tree.structure(drawn):
+        raise ValueError(
+            f"params do not fit the network {model.net!r}: their tree has another structure. Draw them "
+            f"with its init(key, input_dim={x.shape[1]})."
+        )
+    return params
 
 
 def precision(params: Any) -> Any:
