@@ -219,11 +219,11 @@ def test_vmap():
 def test_a_sweep_over_numbers_compiles_once():
     x = np.random.default_rng(0).standard_normal((9, 3))
     wl.ntk(wl.mlp(7, w_std=0.9, b_std=0.05), x)
-    before = _layered.quick_tiles.program._cache_size()
+    before = _layered.stack_of_tiles.program._cache_size()
     for w in (0.5, 1.0, 2.0):
         wl.ntk(wl.mlp(7, w_std=w, b_std=w / 3), x)
     wl.ntk(wl.Repeat(wl.Dense(512, b_std=0.1) >> wl.Phi("relu"), 7) >> wl.Dense(3, b_std=0.1), x)
-    assert _layered.quick_tiles.program._cache_size() == before
+    assert _layered.stack_of_tiles.program._cache_size() == before
 
 
 # --- large matrices --------------------------------------------------------------------------------

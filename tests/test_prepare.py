@@ -26,7 +26,7 @@ def points(n, d=5, seed=0, scale=1.0):
 
 def programs():
     count = lambda program: getattr(program, "_cache_size")()  # noqa: B009
-    return count(_layered.quick_tiles.program), count(_matrix.gram)
+    return count(_layered.stack_of_tiles.program), count(_matrix.gram)
 
 
 # --- a value -----------------------------------------------------------------------------------------

@@ -52,4 +52,3 @@ REACH = 8.8  # standard deviations; what a Gaussian holds beyond is below 1e-17
 # Options of XLA for programs that run for less time than it takes to compile them well: on a CPU they
 # compile five times faster and run two to three times slower (`_base/compile.py`).
 CHEAP_COMPILATION = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-OFTEN = 500  # calls; a program that is used so often has earned a good compilation

@@ -1,15 +1,12 @@
 """Layer by layer: the tiles of a matrix, a stack of small tiles, and diagonals."""
 
-import collections
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.compile import on_host, quick_jit
-from widelimit._base.thresholds import OFTEN
+from widelimit._base.compile import quick_jit
 from widelimit.activations import How
 from widelimit.interpret import interpret
 from widelimit.layers import Layer
@@ -75,7 +72,8 @@ class ByLayers(NamedTuple):
             return kernel_values(out, self.plan.wanted, outer(root1, root2, minus))
 
 
-def _stack_of_tiles(
+@quick_jit
+def stack_of_tiles(
     plan: Plan,
     numbers: Numbers,
     q1: Float[Array, "tiles r"],
@@ -102,19 +100,6 @@ def _stack_of_tiles(
 
     blank = tuple(jnp.zeros_like(minus) for _ in plan.wanted)
     return jax.lax.fori_loop(jnp.int32(0), count, fill, blank)
-
-
-quick_tiles = quick_jit(_stack_of_tiles)
-fast_tiles = jax.jit(_stack_of_tiles, static_argnums=0)
-_calls: collections.Counter[Plan] = collections.Counter()
-
-
-def stack_of_tiles(plan: Plan, numbers: Numbers, *tiles: np.ndarray | np.int32) -> Matrices:
-    """The kernels of some tiles, by a program that was compiled quickly or, if used often, well."""
-    _calls[plan] += 1
-    program = quick_tiles if _calls[plan] <= OFTEN else fast_tiles
-    with on_host():
-        return program(plan, numbers, *tiles)
 
 
 @quick_jit
