@@ -175,7 +175,6 @@ def test_digests_are_the_same_in_another_process():
     code = """
         import functools, jax, jax.numpy as jnp, numpy as np, optax, widelimit as wl
         from widelimit._base.functions import digest
-from widelimit.estimators import NTKRegressor
         scale = 3.0
         def inner(v, k=2): return jnp.tanh(v) ** k * scale
         outer = functools.partial(lambda v, w: inner(v) + w @ jnp.ones(2), w=np.arange(4.0).reshape(2, 2))
