@@ -185,7 +185,7 @@ def fit(
     Returns:
         The fit.
     """
-    if solver not in ("auto", "cholesky", "cg"):
+    if not isinstance(solver, str) or solver not in ("auto", "cholesky", "cg"):
         raise ValueError(f"solver must be 'auto', 'cholesky' or 'cg', got {solver!r}.")
     data = problem.data
     if solver == "cg" or (solver == "auto" and len(data.points) > DENSE):
