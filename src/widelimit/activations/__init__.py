@@ -1,7 +1,6 @@
 """Activations as values: a function, its Gaussian moments, and a name to find it by."""
 
 from ._activation import Activation as Activation
-from ._activation import Cov as Cov
 from ._activation import derivative as derivative
 from ._activation import examples as examples
 from ._activation import get as get
@@ -10,6 +9,7 @@ from ._activation import register as register
 from ._arccosine import relu_power as relu_power
 from ._arccosine import sign as sign
 from ._arccosine import step as step
+from ._cov import Cov as Cov
 from ._moments import How as How
 from ._moments import hermite_coefficients as hermite_coefficients
 from ._moments import second_moment as second_moment

@@ -1,30 +1,113 @@
-"""Analytic activations whose Gaussian moments are elementary: erf, gelu, sin, cos, exp, gaussian.
+r"""Analytic activations whose Gaussian moments are elementary: erf, gelu, sin, cos, exp, gaussian.
 
-Differences of large numbers are written through `Cov.det`, `Cov.minus` and `Cov.plus`, which are
-free of cancellation, so each formula holds for variances from 1e-200 to 1e200.
+Differences of large numbers are written through $1\mp\rho$, and variances through shares such as
+$2q/(1+2q)$, so each formula holds for variances from 1e-300 to 1e300, without overflow or cancellation.
 """
 
 import math
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.scipy.special import erf as erf_fn
+from jaxtyping import Array, Bool
 
 from widelimit._base.numerics import arctan2
 
-from ._activation import Activation, Cov, register
+from ._activation import Activation, register
+from ._cov import Cov, Matrix
 
 
-def _erf_d(cov: Cov):
-    # (1 + 2 q1)(1 + 2 q2) - 4 k^2
-    return 1 + 2 * cov.q1 + 2 * cov.q2 + 4 * cov.det
+class Shares(NamedTuple):
+    r"""A covariance seen through $p_i=x_i/(1+x_i)$, $x_i$ a multiple of $q_i$.
+
+    Attributes:
+        p1: $p_1$.
+        p2: $p_2$.
+        s1: $1-p_1$.
+        s2: $1-p_2$.
+        y: $\sqrt{p_1p_2}$; $y\rho$ is the sine of the angle in which arcsine formulas are written.
+        rho: The correlation.
+        sine2: $1-\rho^2$.
+        rest: $1-y^2$.
+        cosine2: $1-y^2\rho^2$.
+    """
+
+    p1: Matrix
+    p2: Matrix
+    s1: Matrix
+    s2: Matrix
+    y: Matrix
+    rho: Matrix
+    sine2: Matrix
+    rest: Matrix
+    cosine2: Matrix
+
+    @staticmethod
+    def of(cov: Cov, by1: Matrix | float, by2: Matrix | float) -> "Shares":
+        """With x1 = by1 q1 and x2 = by2 q2."""
+        s1, s2 = 1 / (1 + by1 * cov.q1), 1 / (1 + by2 * cov.q2)
+        p1, p2 = by1 * cov.q1 * s1, by2 * cov.q2 * s2
+        sine2, rest = cov.minus * cov.plus, s1 + s2 * p1
+        y = jnp.sqrt(p1) * jnp.sqrt(p2)
+        return Shares(p1, p2, s1, s2, y, cov.rho, sine2, rest, rest + p1 * p2 * sine2)
+
+    @property
+    def arc(self) -> Matrix:
+        r"""$\arcsin(y\rho)$."""
+        return arctan2(self.y * self.rho, jnp.sqrt(self.cosine2))
+
+    @property
+    def arc_drop(self) -> Matrix:
+        r"""$\arcsin y-\arcsin(y\rho)$ for $\rho\ge0$, from the sine and cosine of the difference."""
+        a, b = jnp.sqrt(self.cosine2), jnp.sqrt(self.rest)
+        return arctan2(self.y * self.sine2 / (a + self.rho * b), a * b + self.y**2 * self.rho)
+
+
+def _erf_shares(cov: Cov) -> Shares:
+    return Shares.of(cov, 2.0, 2.0)
+
+
+def _root(s: Shares) -> Matrix:
+    return jnp.sqrt(s.s1) * jnp.sqrt(s.s2)
+
+
+def _erf_dot(cov: Cov) -> Matrix:
+    s = _erf_shares(cov)
+    return 4 / jnp.pi * _root(s) / jnp.sqrt(s.cosine2)
+
+
+def _erf_gap(q1: Matrix, q2: Matrix) -> Matrix:
+    r"""$1-a/\sqrt{a_1a_2}$ with $a_i=\arcsin p_i$, $a=\arcsin\sqrt{p_1p_2}$, as $(a_1a_2-a^2)/\dots$.
+
+    With $a_1=a+d_1$ and $a_2=a-d_2$ the numerator is $a(d_1-d_2)-d_1d_2$; $d_1$, $d_2$ and
+    $d_1-d_2=a_1+a_2-2a$ follow from addition theorems, each proportional to $p_1-p_2$ or its square.
+    """
+    s = _erf_shares(Cov.parallel(q1, q2))
+    p1, p2, b = s.p1, s.p2, jnp.sqrt(s.rest)
+    c1, c2 = jnp.sqrt(s.s1 * (1 + p1)), jnp.sqrt(s.s2 * (1 + p2))
+    apart = jnp.abs(2 * (q1 - q2) * s.s1 * s.s2)
+    a1, a2, a = arctan2(p1, c1), arctan2(p2, c2), arctan2(s.y, b)
+    # The larger share is the first in what follows.
+    high, low = jnp.maximum(p1, p2), jnp.minimum(p1, p2)
+    c_high, c_low = jnp.minimum(c1, c2), jnp.maximum(c1, c2)
+    d1 = arctan2(high * apart / (high * b + s.y * c_high), c_high * b + high * s.y)
+    d2 = arctan2(low * apart / (s.y * c_low + low * b), c_low * b + low * s.y)
+    # sin((a1 + a2)/2 + a), whose angle is near 0 for small and near pi for large variances
+    rest = (arctan2(c1, p1) + arctan2(c2, p2)) / 2 + arctan2(b, s.y)
+    around = jnp.sin(jnp.where(s.y < 0.7, (a1 + a2) / 2 + a, rest))
+    twist = 2 * jnp.arcsin(jnp.minimum(apart**2 / (2 * (c1 * c2 + s.rest) * around), 1))
+    size = jnp.sqrt(a1) * jnp.sqrt(a2)
+    return jnp.maximum(a * twist - d1 * d2, 0) / (size * (size + a))
 
 
 erf = register(
     Activation(
         "erf",
         erf_fn,
-        dual=lambda c: 2 / jnp.pi * arctan2(2 * c.k, jnp.sqrt(_erf_d(c))),
-        dual_dot=lambda c: 4 / jnp.pi / jnp.sqrt(_erf_d(c)),
+        dual=lambda c: 2 / jnp.pi * _erf_shares(c).arc,
+        dual_dot=_erf_dot,
+        drop=lambda c: 2 / jnp.pi * _erf_shares(c).arc_drop,
+        gap=_erf_gap,
         parity="odd",
         lipschitz=2 / math.sqrt(math.pi),
         latex=r"\operatorname{erf}(x)",
@@ -33,22 +116,26 @@ erf = register(
 )
 
 
-def _gelu_parts(cov: Cov):
-    a, b = 1 + cov.q1, 1 + cov.q2
-    d = 1 + cov.q1 + cov.q2 + cov.det  # ab - k^2
-    root = jnp.sqrt(d)
-    return a, b, d, 1 / (2 * jnp.pi * root), 0.25 + arctan2(cov.k, root) / (2 * jnp.pi)
+def _gelu_dual(cov: Cov) -> Matrix:
+    s = Shares.of(cov, 1.0, 1.0)
+    bulk = s.y**2 * (s.sine2 + s.rho**2 * (s.s1 + s.s2)) / jnp.sqrt(s.cosine2)
+    return cov.k * (0.25 + s.arc / (2 * jnp.pi)) + bulk / _root(s) / (2 * jnp.pi)
 
 
-def _gelu_dual(cov: Cov):
-    a, b, _, j, q = _gelu_parts(cov)
-    k = cov.k
-    return cov.q1 * (cov.q2 * j - k**2 * j / a) + k * (q + k * j / b)
+def _gelu_dual_dot(cov: Cov) -> Matrix:
+    s = Shares.of(cov, 1.0, 1.0)
+    tilt = s.y * s.rho / jnp.sqrt(s.cosine2) * (s.s1 + s.s2 + s.s1 * s.s2 / s.cosine2)
+    return 0.25 + (s.arc + tilt) / (2 * jnp.pi)
 
 
-def _gelu_dual_dot(cov: Cov):
-    a, b, d, j, q = _gelu_parts(cov)
-    return q + cov.k * j * (1 / a + 1 / b + 1 / d)
+def _gelu_drop(cov: Cov) -> Matrix:
+    s = Shares.of(cov, 1.0, 1.0)
+    a, b, both = jnp.sqrt(s.cosine2), jnp.sqrt(s.rest), s.s1 + s.s2
+    # What the second term of the dual loses: proportional to 1 - rho^2 as well.
+    bulk = s.y**2 * s.sine2 / a * (s.y**2 * both / (b * (a + b)) - (1 - both))
+    turn = cov.k * s.arc_drop + bulk / _root(s)
+    whole = 0.25 + arctan2(s.y, b) / (2 * jnp.pi)
+    return cov.scale * cov.minus * whole + turn / (2 * jnp.pi)
 
 
 gelu = register(
@@ -57,6 +144,7 @@ gelu = register(
         lambda x: x * (1 + erf_fn(x / math.sqrt(2))) / 2,
         dual=_gelu_dual,
         dual_dot=_gelu_dual_dot,
+        drop=_gelu_drop,
         lipschitz=1.1289041451,  # at x = sqrt(2)
         latex=r"x\,\Phi(x)",
         cites=("tsuchida2021avoiding",),
@@ -64,26 +152,46 @@ gelu = register(
 )
 
 
-def _two_exponentials(cov: Cov):
+def _roots_apart(q1: Matrix, q2: Matrix) -> Matrix:
+    r"""$(\sqrt{q_1}-\sqrt{q_2})^2/2$."""
+    return ((q1 - q2) / (jnp.sqrt(q1) + jnp.sqrt(q2))) ** 2 / 2
+
+
+def _two_exponentials(cov: Cov) -> tuple[Matrix, Matrix, Bool[Array, "..."]]:
     r"""$e^{-(q_1+q_2)/2+|k|}$ and $|k|$: the larger of the two waves, and their gap."""
     positive = cov.plus >= cov.minus
-    gap = jnp.where(positive, cov.k, -cov.k)
+    distance = jnp.where(positive, cov.k, -cov.k)
     nearer = jnp.where(positive, cov.minus, cov.plus)
-    exponent = (jnp.sqrt(cov.q1) - jnp.sqrt(cov.q2)) ** 2 / 2 + cov.scale * nearer
-    return jnp.exp(-exponent), gap, positive
+    exponent = _roots_apart(cov.q1, cov.q2) + cov.scale * nearer
+    return jnp.exp(-exponent), distance, positive
 
 
-def _wave_odd(cov: Cov):
+def _wave_odd(cov: Cov) -> Matrix:
     # exp(-(q1 + q2)/2) sinh k
-    larger, gap, positive = _two_exponentials(cov)
-    value = -larger * jnp.expm1(-2 * gap) / 2
+    larger, distance, positive = _two_exponentials(cov)
+    value = -larger * jnp.expm1(-2 * distance) / 2
     return jnp.where(positive, value, -value)
 
 
-def _wave_even(cov: Cov):
+def _wave_even(cov: Cov) -> Matrix:
     # exp(-(q1 + q2)/2) cosh k
-    larger, gap, _ = _two_exponentials(cov)
-    return larger * (1 + jnp.exp(-2 * gap)) / 2
+    larger, distance, _ = _two_exponentials(cov)
+    return larger * (1 + jnp.exp(-2 * distance)) / 2
+
+
+def _wave_drop(cov: Cov, sign: int) -> Matrix:
+    near = -jnp.exp(-_roots_apart(cov.q1, cov.q2)) * jnp.expm1(-cov.scale * cov.minus) / 2
+    return near * (1 + sign * jnp.exp(-cov.scale * cov.plus))
+
+
+def _wave_gap(q1: Matrix, q2: Matrix, sign: int) -> Matrix:
+    # T1 T2 - E^2 by addition theorems; then 1 - rho = (1 - rho^2)/(1 + rho).
+    near, far = _roots_apart(q1, q2), (jnp.sqrt(q1) + jnp.sqrt(q2)) ** 2 / 2
+    shift = jnp.exp(-jnp.minimum(q1, q2)) * jnp.expm1(-jnp.abs(q1 - q2))
+    second = lambda q: -jnp.expm1(-2 * q) if sign < 0 else 1 + jnp.exp(-2 * q)
+    square = jnp.expm1(-2 * near) * jnp.expm1(-2 * far) + sign * shift**2
+    missing = jnp.maximum(square, 0) / (second(q1) * second(q2))
+    return missing / (1 + jnp.sqrt(jnp.maximum(1 - missing, 0)))
 
 
 sin = register(
@@ -92,6 +200,8 @@ sin = register(
         jnp.sin,
         dual=_wave_odd,
         dual_dot=_wave_even,
+        drop=lambda c: _wave_drop(c, 1),
+        gap=lambda q1, q2: _wave_gap(q1, q2, -1),
         parity="odd",
         lipschitz=1.0,
         latex=r"\sin x",
@@ -105,6 +215,8 @@ cos = register(
         jnp.cos,
         dual=_wave_even,
         dual_dot=_wave_odd,
+        drop=lambda c: _wave_drop(c, -1),
+        gap=lambda q1, q2: _wave_gap(q1, q2, 1),
         parity="even",
         lipschitz=1.0,
         latex=r"\cos x",
@@ -112,23 +224,58 @@ cos = register(
     )
 )
 
+
+def _exp_correlation(cov: Cov) -> tuple[Matrix, Matrix]:
+    rho = jnp.exp(-_roots_apart(cov.q1, cov.q2) - cov.scale * cov.minus)
+    return rho, cov.scale * rho
+
+
 exp = register(
     Activation(
         "exp",
         jnp.exp,
         dual=lambda c: jnp.exp((c.q1 + c.q2) / 2 + c.k),
         dual_dot=lambda c: jnp.exp((c.q1 + c.q2) / 2 + c.k),
+        correlation=_exp_correlation,
+        gap=lambda q1, q2: -jnp.expm1(-_roots_apart(q1, q2)),
         latex=r"e^{x}",
         cites=("daniely2016toward",),
     )
 )
 
+
+def _bell(cov: Cov) -> Matrix:
+    s = _erf_shares(cov)
+    return _root(s) / jnp.sqrt(s.cosine2)
+
+
+def _bell_dot(cov: Cov) -> Matrix:
+    s = _erf_shares(cov)
+    a = jnp.sqrt(s.cosine2)
+    return 2 * s.y * s.rho * (_root(s) / a) ** 2 / a
+
+
+def _bell_drop(cov: Cov) -> Matrix:
+    s = _erf_shares(cov)
+    a, b = jnp.sqrt(s.cosine2), jnp.sqrt(s.rest)
+    return _root(s) / a * (s.y**2 * s.sine2 / (b * (a + b)))
+
+
+def _bell_gap(q1: Matrix, q2: Matrix) -> Matrix:
+    # The fourth power of the correlation is (1 + 4 q1)(1 + 4 q2)/(1 + 2 q1 + 2 q2)^2.
+    missing = (2 * (q1 - q2) / (1 + 2 * q1 + 2 * q2)) ** 2
+    square = jnp.sqrt(jnp.maximum(1 - missing, 0))
+    return missing / ((1 + jnp.sqrt(square)) * (1 + square))
+
+
 gaussian = register(
     Activation(
         "gaussian",
         lambda x: jnp.exp(-(x**2)),
-        dual=lambda c: 1 / jnp.sqrt(_erf_d(c)),
-        dual_dot=lambda c: 4 * c.k / _erf_d(c) ** 1.5,
+        dual=_bell,
+        dual_dot=_bell_dot,
+        drop=_bell_drop,
+        gap=_bell_gap,
         parity="even",
         lipschitz=math.sqrt(2 / math.e),
         latex=r"e^{-x^2}",
