@@ -10,6 +10,8 @@ from ._arccosine import relu_power as relu_power
 from ._arccosine import sign as sign
 from ._arccosine import step as step
 from ._cov import Cov as Cov
+from ._exact import exact_dual as exact_dual
+from ._exact import mpmath as mpmath
 from ._moments import How as How
 from ._moments import hermite_coefficients as hermite_coefficients
 from ._moments import second_moment as second_moment

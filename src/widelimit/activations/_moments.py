@@ -89,7 +89,7 @@ def transform(
             t1, t2 = second_moment(act, q1), second_moment(act, q2)
         cov = Cov(q1.astype(dtype), q2.astype(dtype), cov.minus, cov.plus)
     root1, root2 = (jnp.sqrt(jnp.where(t > 0, t, 1)).astype(dtype) for t in (t1, t2))
-    missing = lambda: gap(act, *map(bounded, given)).astype(dtype)
+    missing = lambda: gap(act, *map(bounded, jax.lax.stop_gradient(given))).astype(dtype)
     uneven = None if act.degree is not None else unequal(*given)
     near_one = lambda cov: _near_one(act, cov, root1 * root2, how, uneven, missing)
     if act.parity is None:
@@ -126,29 +126,33 @@ def _near_one(
     close = cov.minus * (1 if act.drop is not None else 1 + cov.scale) < reach
     uneven = jnp.zeros((1,) * rho.ndim, bool) if uneven is None else uneven
 
+    held, size, rough = jax.lax.stop_gradient((cov, size, minus))
+
     def integrated() -> Matrix:
-        at_one = Cov(cov.q1, cov.q2, jnp.zeros_like(cov.minus), jnp.full_like(cov.plus, 2))
+        none = jnp.zeros_like(held.minus)
         if act.drop is not None:
-            fall = act.drop(cov) / size
+            fall = act.drop(held) / size
         else:
             # One evaluation for all nodes: the program stays small, and so does compiling it.
             rule = _nodes_near_one(bool(act.breaks))
-            minuses = jnp.stack([cov.minus * x for x, _ in rule])
-            stacked = Cov(cov.q1[None], cov.q2[None], minuses, 2 - minuses)
+            minuses = jnp.stack([held.minus * x for x, _ in rule])
+            stacked = Cov(held.q1[None], held.q2[None], minuses, 2 - minuses)
             slopes = _correlation(act, stacked, size[None], how)[1]
-            fall = cov.minus * sum(w * slopes[i] for i, (_, w) in enumerate(rule))
+            fall = held.minus * sum(w * slopes[i] for i, (_, w) in enumerate(rule))
 
         def with_gap() -> Matrix:
-            direct = 1 - _correlation(act, at_one, size, how)[0]
-            return fall + jnp.where(uneven, jnp.where(direct > 1e-2, direct, missing()), 0)
+            found = missing()
+            if act.gap is None:  # a large gap needs no care, and the rule for small ones has limits
+                direct = 1 - _correlation(act, held.at(none, none + 2), size, how)[0]
+                found = jnp.where(direct > 1e-2, direct, found)
+            return fall + jnp.where(uneven, found, 0)
 
         here = close & uneven
-        return jnp.where(close, jax.lax.cond(jnp.any(here), with_gap, lambda: fall), minus)
+        return jnp.where(close, jax.lax.cond(jnp.any(here), with_gap, lambda: fall), rough)
 
-    exactly_one = jnp.where((cov.minus == 0) & ~uneven, 0, minus)
-    some = jnp.any(close & ((cov.minus > 0) | uneven))
-    careful = jax.lax.stop_gradient(jax.lax.cond(some, integrated, lambda: exactly_one))
-    minus = steer(careful, minus)
+    exactly_one = jnp.where((held.minus == 0) & ~uneven, 0, rough)
+    some = jnp.any(close & ((held.minus > 0) | uneven))
+    minus = steer(jax.lax.cond(some, integrated, lambda: exactly_one), minus)
     return minus, jnp.where(minus < 1, 2 - minus, at_least_zero(1 + rho)), slope
 
 
