@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import widelimit as wl
+from widelimit import testing
 
 PAIR = np.array([[1.0, 2.0], [2.0, 1.0]])
 
@@ -83,3 +84,43 @@ def test_matrix_products_keep_digits_at_depth_100(d):
     want = wl.ntk(net, flat, np.sqrt(2) * np.array([[1.0, 0.0]]))[:, 0]
     got = wl.ntk(net, x)[:64, 64]
     assert (np.abs(got - want) / 101).max() < 1e-12
+
+
+def _points(radius):
+    """An input, one of nearly its norm, one at a small angle, both; its opposite, and one across."""
+    a, b = np.array([0.6, 0.0, 0.8]), np.array([0.0, 1.0, 0.0])
+    near = a + 1e-5 * b
+    return radius * np.stack([a, a * (1 + 2**-17), near, near * (1 + 1e-5), -a, 2 * b])
+
+
+@pytest.mark.parametrize(
+    ("activation", "w_std", "radii"),
+    [
+        ("relu", 1.4, (1e-150, 1.0, 1e150)),
+        ("two_slopes(-0.5, 2)", 0.7, (1e-150, 1.0, 1e150)),
+        ("erf", 2.0, (1e-150, 1e-3, 1.0, 1e3, 1e8)),
+        ("gelu", 1.4, (1e-150, 1e-3, 1.0, 30.0, 1e3, 1e8)),
+        ("gaussian", 2.0, (1e-150, 1.0, 30.0)),
+        ("sin", 1.5, (1e-150, 1.0, 30.0)),
+        ("cos", 1.5, (1e-150, 1.0, 30.0)),
+        ("exp", 0.4, (1e-150, 1.0)),
+        ("relu_power(2)", 1.0, (1.0, 1e3)),
+        ("monomial(3)", 0.5, (1e-3, 1.0, 30.0)),
+        ("hermite(3)", 1.0, (1e-3, 1.0, 30.0)),
+        ("polynomial(0.5, 1, -0.3, 0.2)", 0.3, (1e-3, 1.0, 30.0)),
+    ],
+)
+def test_against_many_digits(activation, w_std, radii):
+    """Norms of any size, near-duplicates in angle, in norm and in both, against the recursion."""
+    depth = 3
+    for radius in radii:
+        x = _points(radius)
+        got = wl.kernels(wl.mlp(depth, activation, w_std=w_std), x)
+        exact = lambda a, b, digits=60 if 1e-20 < radius < 1e20 else 700: testing.mpmath_ntk(
+            a, b, depth=depth, activation=activation, w_std=w_std, digits=digits
+        )
+        want = np.array([[exact(a, b) for b in x] for a in x])
+        for name, values in zip(("nngp", "ntk"), np.moveaxis(want, 2, 0), strict=True):
+            root = np.sqrt(np.diag(values))
+            error = np.abs(getattr(got, name) - values) / root / root[:, None]
+            assert error.max() < 1e-12, (radius, name, error.max())

@@ -45,7 +45,7 @@ EQUAL_NORMS = 8  # units of rounding; squared norms that differ by less count as
 # --- Gaussian moments --------------------------------------------------------------------------------
 
 VARIANCES = {
-    "float64": (1e-300, 1e300),
+    "float64": (1e-307, 1e306),
     "float32": (1e-36, 1e36),
 }  # variances; formulas are evaluated between these, beyond them correlations have settled
 DEFAULT_TERMS = 256  # terms of a Hermite series where variances are not known beforehand

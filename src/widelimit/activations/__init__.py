@@ -32,9 +32,9 @@ from ._piecewise_linear import two_slopes as two_slopes
 from ._polynomial import hermite as hermite
 from ._polynomial import monomial as monomial
 from ._polynomial import polynomial as polynomial
-from ._smooth import cos as cos
 from ._smooth import erf as erf
-from ._smooth import exp as exp
 from ._smooth import gaussian as gaussian
 from ._smooth import gelu as gelu
-from ._smooth import sin as sin
+from ._waves import cos as cos
+from ._waves import exp as exp
+from ._waves import sin as sin

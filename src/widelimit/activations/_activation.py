@@ -36,7 +36,8 @@ class Activation:
             of 1+rho, both ways, says that rho is known to be at least 0.
         correlation: The output's correlation and its slope as a function of `Cov`, for functions whose
             moments soon overflow.
-        drop: $E[\varphi(u)\varphi(v)]$ at $\rho=1$ less its value at $\rho\ge0$, without cancellation.
+        mean_dot: The mean of `dual_dot` between $\rho\ge0$ and 1, without cancellation: it keeps the digits
+            of $1-\rho'$ near $\rho=1$; by default a few nodes.
         gap: $1-\rho'$ at $\rho=1$ as a function of the two variances, without cancellation; by default
             a sum of squares over the line.
         hermite: For polynomials: the finitely many Hermite coefficients at variance q; if `moment` is
@@ -58,7 +59,7 @@ class Activation:
     dual_dot: Formula | None = None
     angular: Callable[[Matrix, Matrix | None], tuple[Matrix, Matrix | None, Matrix]] | None = None
     correlation: Callable[[Cov], tuple[Matrix, Matrix]] | None = None
-    drop: Formula | None = None
+    mean_dot: Formula | None = None
     gap: Callable[[Matrix, Matrix], Matrix] | None = None
     hermite: Callable[[Matrix], Matrix] | None = None
     degree: float | None = None

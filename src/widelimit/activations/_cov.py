@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 from widelimit._base.numerics import angle
 
 Matrix = Float[Array, "..."]
+TINY = 1e-30  # below, a quotient has reached its limit; representable in both precisions
 
 
 class Cov(eqx.Module):

@@ -16,6 +16,8 @@ from ._cov import Matrix
 
 _PANELS, _NODES = 24, 12  # fronts down to a width of 1e-6; narrower ones leave no gap to speak of
 
+_SMALL = 1e-100  # variance; below, a function is its lowest power, and there is no gap
+
 
 def unequal(q1: Matrix, q2: Matrix) -> Bool[Array, "..."]:
     """Whether variances differ by more than their rounding."""
@@ -24,6 +26,7 @@ def unequal(q1: Matrix, q2: Matrix) -> Bool[Array, "..."]:
 
 def gap(act: Activation, q1: Matrix, q2: Matrix) -> Matrix:
     r"""$1-E[\varphi(\sqrt{q_1}z)\varphi(\sqrt{q_2}z)]/\sqrt{T_1T_2}$, right to a few roundings of $q_1-q_2$."""
+    q1, q2 = jnp.maximum(q1, _SMALL), jnp.maximum(q2, _SMALL)
     if act.gap is not None:
         return act.gap(q1, q2)
     return _half_square(_unit_vector(act, q1), _unit_vector(act, q2))

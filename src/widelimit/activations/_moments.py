@@ -115,23 +115,27 @@ def _near_one(
 
     There $1-\rho'=\int_\rho^1(d\rho'/d\rho)\,d\rho$ plus the gap that Cauchy-Schwarz leaves at
     $\rho=1$ for unequal variances, both without a difference of large numbers: chaotic networks multiply
-    errors of 1 - rho in every layer. The integral is the activation's `drop`, or a few nodes, exact
+    errors of 1 - rho in every layer. The integral is the activation's `mean_dot`, or a few nodes, exact
     to 1e-12 on an interval that is short against the distance 1/q of the nearest singularity.
     """
     rho, slope = _correlation(act, cov, size, how)
     minus = at_least_zero(1 - rho)
     if not act.has_ntk:  # no nodes integrate the slope; 1 - rho' is of first order in the angle
-        return minus, at_least_zero(1 + rho), slope
+        same = (cov.minus == 0) & (uneven is None)
+        return jnp.where(same, 0, minus), at_least_zero(1 + rho), slope
     reach = 1e-3 if rho.dtype == jnp.float64 else 3e-2  # single precision loses its digits sooner
-    close = cov.minus * (1 if act.drop is not None else 1 + cov.scale) < reach
+    close = cov.minus * (1 if act.mean_dot is not None else 1 + cov.scale) < reach
     uneven = jnp.zeros((1,) * rho.ndim, bool) if uneven is None else uneven
 
     held, size, rough = jax.lax.stop_gradient((cov, size, minus))
 
     def integrated() -> Matrix:
         none = jnp.zeros_like(held.minus)
-        if act.drop is not None:
-            fall = act.drop(held) / size
+        if act.mean_dot is not None:
+            root = jnp.sqrt(held.scale) / jnp.sqrt(
+                size
+            )  # twice: its square may not be representable
+            fall = held.minus * (act.mean_dot(held) * root * root)
         else:
             # One evaluation for all nodes: the program stays small, and so does compiling it.
             rule = _nodes_near_one(bool(act.breaks))

@@ -1,7 +1,7 @@
-r"""Analytic activations whose Gaussian moments are elementary: erf, gelu, sin, cos, exp, gaussian.
+r"""Analytic activations whose Gaussian moments are elementary: erf, gelu, gaussian.
 
 Differences of large numbers are written through $1\mp\rho$, and variances through shares such as
-$2q/(1+2q)$, so each formula holds for variances from 1e-300 to 1e300, without overflow or cancellation.
+$2q/(1+2q)$, so each formula holds for variances from 1e-307 to 1e306, without overflow or cancellation.
 """
 
 import math
@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.scipy.special import erf as erf_fn
-from jaxtyping import Array, Bool
 
 from widelimit._base.numerics import arctan2
 from widelimit._base.thresholds import VARIANCES
 
 from ._activation import Activation, register
-from ._cov import Cov, Matrix
+from ._cov import TINY, Cov, Matrix
 
 
 class Shares(NamedTuple):
@@ -28,7 +27,8 @@ class Shares(NamedTuple):
         s2: $1-p_2$.
         y: $\sqrt{p_1p_2}$; $y\rho$ is the sine of the angle in which arcsine formulas are written.
         rho: The correlation.
-        sine2: $1-\rho^2$.
+        minus: $1-\rho$.
+        plus: $1+\rho$.
         rest: $1-y^2$.
         cosine2: $1-y^2\rho^2$.
     """
@@ -39,7 +39,8 @@ class Shares(NamedTuple):
     s2: Matrix
     y: Matrix
     rho: Matrix
-    sine2: Matrix
+    minus: Matrix
+    plus: Matrix
     rest: Matrix
     cosine2: Matrix
 
@@ -48,9 +49,10 @@ class Shares(NamedTuple):
         """With x1 = by1 q1 and x2 = by2 q2."""
         s1, s2 = 1 / (1 + by1 * cov.q1), 1 / (1 + by2 * cov.q2)
         p1, p2 = by1 * cov.q1 * s1, by2 * cov.q2 * s2
-        sine2, rest = cov.minus * cov.plus, s1 + s2 * p1
+        rest = s1 + s2 * p1
         y = jnp.sqrt(p1) * jnp.sqrt(p2)
-        return Shares(p1, p2, s1, s2, y, cov.rho, sine2, rest, rest + p1 * p2 * sine2)
+        cosine2 = rest + p1 * p2 * (cov.minus * cov.plus)
+        return Shares(p1, p2, s1, s2, y, cov.rho, cov.minus, cov.plus, rest, cosine2)
 
     @property
     def arc(self) -> Matrix:
@@ -58,11 +60,15 @@ class Shares(NamedTuple):
         return arctan2(self.y * self.rho, jnp.sqrt(self.cosine2))
 
     @property
-    def arc_drop(self) -> Matrix:
-        r"""$\arcsin y-\arcsin(y\rho)$ for $\rho\ge0$, from the sine and cosine of the difference."""
-        # Rarely needed: the built-in function is slower than ours, and quicker to compile.
+    def arc_slope(self) -> Matrix:
+        r"""$(\arcsin y-\arcsin(y\rho))/(y(1-\rho))$ for $\rho\ge0$, from sine and cosine of the difference."""
         a, b = jnp.sqrt(self.cosine2), jnp.sqrt(self.rest)
-        return jnp.arctan2(self.y * self.sine2 / (a + self.rho * b), a * b + self.y**2 * self.rho)
+        slope = self.plus / (a + self.rho * b)
+        sine, cosine = self.y * self.minus * slope, a * b + self.y**2 * self.rho
+        some = sine > TINY
+        # Rarely needed: the built-in function is slower than ours, and quicker to compile.
+        ratio = jnp.arctan2(sine, cosine) / jnp.where(some, sine, 1)
+        return slope * jnp.where(some, ratio, 1 / cosine)
 
 
 def _erf_shares(cov: Cov) -> Shares:
@@ -81,6 +87,11 @@ def _erf_moment(q: Matrix) -> Matrix:
 def _erf_dot(cov: Cov) -> Matrix:
     s = _erf_shares(cov)
     return 4 / jnp.pi * _root(s) / jnp.sqrt(s.cosine2)
+
+
+def _erf_mean_dot(cov: Cov) -> Matrix:
+    s = _erf_shares(cov)
+    return 4 / jnp.pi * _root(s) * s.arc_slope
 
 
 def _erf_gap(q1: Matrix, q2: Matrix) -> Matrix:
@@ -104,7 +115,7 @@ def _erf_gap(q1: Matrix, q2: Matrix) -> Matrix:
     e1, e2, e = angle(high, c_high), angle(low, c_low), angle(s.y, b)
     d1 = jnp.arctan2(high * apart / (high * b + s.y * c_high), c_high * b + high * s.y)
     d2 = jnp.arctan2(low * apart / (s.y * c_low + low * b), c_low * b + low * s.y)
-    half = apart**2 / (2 * (c1 * c2 + s.rest) * jnp.sin((e1 + e2) / 2 + e))
+    half = apart / (c1 * c2 + s.rest) * (apart / (2 * jnp.sin((e1 + e2) / 2 + e)))
     twist = 2 * jnp.arctan2(half, jnp.sqrt((1 - half) * (1 + half)))
     a1, a2, a = (jnp.where(large, jnp.pi / 2 - x, x) for x in (e1, e2, e))
     size = jnp.sqrt(a1) * jnp.sqrt(a2)
@@ -118,7 +129,7 @@ erf = register(
         dual=lambda c: 2 / jnp.pi * _erf_shares(c).arc,
         dual_dot=_erf_dot,
         moment=_erf_moment,
-        drop=lambda c: 2 / jnp.pi * _erf_shares(c).arc_drop,
+        mean_dot=_erf_mean_dot,
         gap=_erf_gap,
         parity="odd",
         lipschitz=2 / math.sqrt(math.pi),
@@ -130,7 +141,7 @@ erf = register(
 
 def _gelu_dual(cov: Cov) -> Matrix:
     s = Shares.of(cov, 1.0, 1.0)
-    bulk = s.y**2 * (s.sine2 + s.rho**2 * (s.s1 + s.s2)) / jnp.sqrt(s.cosine2)
+    bulk = s.y**2 * (s.minus * s.plus + s.rho**2 * (s.s1 + s.s2)) / jnp.sqrt(s.cosine2)
     return cov.k * (0.25 + s.arc / (2 * jnp.pi)) + bulk / _root(s) / (2 * jnp.pi)
 
 
@@ -140,14 +151,12 @@ def _gelu_dual_dot(cov: Cov) -> Matrix:
     return 0.25 + (s.arc + tilt) / (2 * jnp.pi)
 
 
-def _gelu_drop(cov: Cov) -> Matrix:
+def _gelu_mean_dot(cov: Cov) -> Matrix:
     s = Shares.of(cov, 1.0, 1.0)
     a, b, both = jnp.sqrt(s.cosine2), jnp.sqrt(s.rest), s.s1 + s.s2
-    # What the second term of the dual loses: proportional to 1 - rho^2 as well.
-    bulk = s.y**2 * s.sine2 / a * (s.y**2 * both / (b * (a + b)) - (1 - both))
-    turn = cov.k * s.arc_drop + bulk / _root(s)
-    whole = 0.25 + arctan2(s.y, b) / (2 * jnp.pi)
-    return cov.scale * cov.minus * whole + turn / (2 * jnp.pi)
+    bulk = s.y * s.plus / a * (s.y**2 * both / (b * (a + b)) - (1 - both))
+    turn = s.rho * s.y * s.arc_slope + bulk
+    return 0.25 + (arctan2(s.y, b) + turn) / (2 * jnp.pi)
 
 
 gelu = register(
@@ -156,102 +165,10 @@ gelu = register(
         lambda x: x * (1 + erf_fn(x / math.sqrt(2))) / 2,
         dual=_gelu_dual,
         dual_dot=_gelu_dual_dot,
-        drop=_gelu_drop,
+        mean_dot=_gelu_mean_dot,
         lipschitz=1.1289041451,  # at x = sqrt(2)
         latex=r"x\,\Phi(x)",
         cites=("tsuchida2021avoiding",),
-    )
-)
-
-
-def _roots_apart(q1: Matrix, q2: Matrix) -> Matrix:
-    r"""$(\sqrt{q_1}-\sqrt{q_2})^2/2$."""
-    return ((q1 - q2) / (jnp.sqrt(q1) + jnp.sqrt(q2))) ** 2 / 2
-
-
-def _two_exponentials(cov: Cov) -> tuple[Matrix, Matrix, Bool[Array, "..."]]:
-    r"""$e^{-(q_1+q_2)/2+|k|}$ and $|k|$: the larger of the two waves, and their gap."""
-    positive = cov.plus >= cov.minus
-    distance = jnp.where(positive, cov.k, -cov.k)
-    nearer = jnp.where(positive, cov.minus, cov.plus)
-    exponent = _roots_apart(cov.q1, cov.q2) + cov.scale * nearer
-    return jnp.exp(-exponent), distance, positive
-
-
-def _wave_odd(cov: Cov) -> Matrix:
-    # exp(-(q1 + q2)/2) sinh k
-    larger, distance, positive = _two_exponentials(cov)
-    value = -larger * jnp.expm1(-2 * distance) / 2
-    return jnp.where(positive, value, -value)
-
-
-def _wave_even(cov: Cov) -> Matrix:
-    # exp(-(q1 + q2)/2) cosh k
-    larger, distance, _ = _two_exponentials(cov)
-    return larger * (1 + jnp.exp(-2 * distance)) / 2
-
-
-def _wave_drop(cov: Cov, sign: int) -> Matrix:
-    near = -jnp.exp(-_roots_apart(cov.q1, cov.q2)) * jnp.expm1(-cov.scale * cov.minus) / 2
-    return near * (1 + sign * jnp.exp(-cov.scale * cov.plus))
-
-
-def _wave_gap(q1: Matrix, q2: Matrix, sign: int) -> Matrix:
-    # T1 T2 - E^2 by addition theorems; then 1 - rho = (1 - rho^2)/(1 + rho).
-    near, far = _roots_apart(q1, q2), (jnp.sqrt(q1) + jnp.sqrt(q2)) ** 2 / 2
-    shift = jnp.exp(-jnp.minimum(q1, q2)) * jnp.expm1(-jnp.abs(q1 - q2))
-    second = lambda q: -jnp.expm1(-2 * q) if sign < 0 else 1 + jnp.exp(-2 * q)
-    square = jnp.expm1(-2 * near) * jnp.expm1(-2 * far) + sign * shift**2
-    missing = jnp.maximum(square, 0) / (second(q1) * second(q2))
-    return missing / (1 + jnp.sqrt(jnp.maximum(1 - missing, 0)))
-
-
-sin = register(
-    Activation(
-        "sin",
-        jnp.sin,
-        dual=_wave_odd,
-        dual_dot=_wave_even,
-        drop=lambda c: _wave_drop(c, 1),
-        gap=lambda q1, q2: _wave_gap(q1, q2, -1),
-        parity="odd",
-        lipschitz=1.0,
-        latex=r"\sin x",
-        cites=("rahimi2007random",),
-    )
-)
-
-cos = register(
-    Activation(
-        "cos",
-        jnp.cos,
-        dual=_wave_even,
-        dual_dot=_wave_odd,
-        drop=lambda c: _wave_drop(c, -1),
-        gap=lambda q1, q2: _wave_gap(q1, q2, 1),
-        parity="even",
-        lipschitz=1.0,
-        latex=r"\cos x",
-        cites=("rahimi2007random",),
-    )
-)
-
-
-def _exp_correlation(cov: Cov) -> tuple[Matrix, Matrix]:
-    rho = jnp.exp(-_roots_apart(cov.q1, cov.q2) - cov.scale * cov.minus)
-    return rho, cov.scale * rho
-
-
-exp = register(
-    Activation(
-        "exp",
-        jnp.exp,
-        dual=lambda c: jnp.exp((c.q1 + c.q2) / 2 + c.k),
-        dual_dot=lambda c: jnp.exp((c.q1 + c.q2) / 2 + c.k),
-        correlation=_exp_correlation,
-        gap=lambda q1, q2: -jnp.expm1(-_roots_apart(q1, q2)),
-        latex=r"e^{x}",
-        cites=("daniely2016toward",),
     )
 )
 
@@ -267,10 +184,10 @@ def _bell_dot(cov: Cov) -> Matrix:
     return 2 * s.y * s.rho * (_root(s) / a) ** 2 / a
 
 
-def _bell_drop(cov: Cov) -> Matrix:
+def _bell_mean_dot(cov: Cov) -> Matrix:
     s = _erf_shares(cov)
     a, b = jnp.sqrt(s.cosine2), jnp.sqrt(s.rest)
-    return _root(s) / a * (s.y**2 * s.sine2 / (b * (a + b)))
+    return 2 * (_root(s) / a) * (s.y * s.plus * (_root(s) / b) / (a + b))
 
 
 def _bell_gap(q1: Matrix, q2: Matrix) -> Matrix:
@@ -286,7 +203,7 @@ gaussian = register(
         lambda x: jnp.exp(-(x**2)),
         dual=_bell,
         dual_dot=_bell_dot,
-        drop=_bell_drop,
+        mean_dot=_bell_mean_dot,
         gap=_bell_gap,
         parity="even",
         lipschitz=math.sqrt(2 / math.e),
