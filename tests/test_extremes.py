@@ -116,10 +116,9 @@ def test_against_many_digits(activation, w_std, radii):
     for radius in radii:
         x = _points(radius)
         got = wl.kernels(wl.mlp(depth, activation, w_std=w_std), x)
-        exact = lambda a, b, digits=60 if 1e-20 < radius < 1e20 else 700: testing.mpmath_ntk(
-            a, b, depth=depth, activation=activation, w_std=w_std, digits=digits
-        )
-        want = np.array([[exact(a, b) for b in x] for a in x])
+        digits = 60 if 1e-20 < radius < 1e20 else 700
+        setting = {"depth": depth, "activation": activation, "w_std": w_std, "digits": digits}
+        want = np.array([[testing.mpmath_ntk(a, b, **setting) for b in x] for a in x])
         for name, values in zip(("nngp", "ntk"), np.moveaxis(want, 2, 0), strict=True):
             root = np.sqrt(np.diag(values))
             error = np.abs(getattr(got, name) - values) / root / root[:, None]

@@ -58,7 +58,7 @@ def _relu_power(order: int) -> ExactDual:
                 poly.polymul([1, 0, -1], poly.polyder(f)), poly.polymul([0, times], f)
             )
             p, q = poly.polyadd(step(p, 2 * i), q), step(q, 2 * i + 1)
-        at = lambda f: m.polyval([m.mpf(int(x)) for x in f[::-1]], c)
+        at = lambda f: sum((int(x) * c**i for i, x in enumerate(f)), m.zero)
         return at(p) * m.sin(theta) + (m.pi - theta) * at(q)
 
     def dual(q1, q2, k):
