@@ -43,7 +43,7 @@ def _options() -> dict[str, bool | int] | None:
 class QuickJit:
     """`jax.jit` with options that compile fast, found when the function is first called."""
 
-    def __init__(self, function: Callable[..., Any], static_argnums: int = 0):
+    def __init__(self, function: Callable[..., Any], static_argnums: int | tuple[int, ...]):
         self._function, self._static = function, static_argnums
         functools.update_wrapper(self, function)
 
@@ -60,6 +60,6 @@ class QuickJit:
             return self.program(*args)
 
 
-def quick_jit(function: Callable[..., Any]) -> QuickJit:
-    """Compile quickly, and run on the host; the first argument is static."""
-    return QuickJit(function)
+def quick_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> QuickJit:
+    """Compile quickly, and run on the host; the first argument is static unless others are named."""
+    return QuickJit(function, static_argnums)

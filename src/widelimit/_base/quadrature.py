@@ -49,6 +49,27 @@ def graded(nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @functools.cache
+def half_line(panels: int, nodes: int, reach: float = 10.0) -> tuple[np.ndarray, np.ndarray]:
+    """A rule for E[f(z)] over z > 0, z ~ N(0, 1), for a front of any width at 0.
+
+    Each panel is half as long as the next, so a function of z times anything is resolved equally well.
+
+    Args:
+        panels: How often the line is halved; fronts of width reach/2^panels are resolved.
+        nodes: Gauss-Legendre nodes of each panel.
+        reach: Where the line is cut off.
+
+    Returns:
+        The nodes, and the weights with the Gaussian density in them.
+    """
+    x, w = gauss_legendre(nodes)
+    edges = reach * np.concatenate([[0.0], 0.5 ** np.arange(panels - 1, -1, -1)])
+    lengths = np.diff(edges)[:, None]
+    z = (edges[:-1, None] + lengths * x).ravel()
+    return z, (lengths * w).ravel() * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+
+
+@functools.cache
 def hermite_basis(terms: int, nodes: int, reach: float = 13.5) -> tuple[np.ndarray, np.ndarray]:
     r"""A rule for $E[f(z)\,h_n(z)]$, $z\sim N(0,1)$, with normalised Hermite polynomials.
 

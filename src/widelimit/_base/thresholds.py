@@ -27,6 +27,10 @@ PATIENCE = 2e10  # evaluations of an activation; about a minute, after which a w
 
 FEW_FEATURES = 8  # features; up to here differences are cheaper than a matrix product
 CHEAP_DIFFERENCES = 2**21  # multiplications; below this the same holds for any number of features
+NEARLY_PARALLEL = {
+    "float64": 1e-3,
+    "float32": 1e-2,
+}  # 1 - |rho|; below, a matrix product's rounding shows in deep networks (1e-12 at depth 100)
 PICKS = 8  # entries of a row; so many nearly parallel ones are repaired one by one
 
 # --- profiles ----------------------------------------------------------------------------------------
@@ -41,6 +45,10 @@ EQUAL_NORMS = 8  # units of rounding; squared norms that differ by less count as
 
 # --- Gaussian moments --------------------------------------------------------------------------------
 
+VARIANCES = {
+    "float64": (1e-307, 1e306),
+    "float32": (1e-36, 1e36),
+}  # variances; formulas are evaluated between these, beyond them correlations have settled
 DEFAULT_TERMS = 256  # terms of a Hermite series where variances are not known beforehand
 MOST_TERMS = 1024  # terms; a longer series is slower than a quadrature
 PLANE_NODES = 40  # nodes of each panel of a quadrature in the plane; 1e-13 with kinks at its edges

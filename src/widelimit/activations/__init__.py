@@ -1,7 +1,6 @@
 """Activations as values: a function, its Gaussian moments, and a name to find it by."""
 
 from ._activation import Activation as Activation
-from ._activation import Cov as Cov
 from ._activation import derivative as derivative
 from ._activation import examples as examples
 from ._activation import get as get
@@ -10,6 +9,9 @@ from ._activation import register as register
 from ._arccosine import relu_power as relu_power
 from ._arccosine import sign as sign
 from ._arccosine import step as step
+from ._cov import Cov as Cov
+from ._exact import exact_dual as exact_dual
+from ._exact import mpmath as mpmath
 from ._moments import How as How
 from ._moments import hermite_coefficients as hermite_coefficients
 from ._moments import second_moment as second_moment
@@ -30,9 +32,9 @@ from ._piecewise_linear import two_slopes as two_slopes
 from ._polynomial import hermite as hermite
 from ._polynomial import monomial as monomial
 from ._polynomial import polynomial as polynomial
-from ._smooth import cos as cos
 from ._smooth import erf as erf
-from ._smooth import exp as exp
 from ._smooth import gaussian as gaussian
 from ._smooth import gelu as gelu
-from ._smooth import sin as sin
+from ._waves import cos as cos
+from ._waves import exp as exp
+from ._waves import sin as sin

@@ -4,132 +4,19 @@ import dataclasses
 import functools
 import math
 import re
-import types
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from widelimit._base.arrays import evaluating_now
 from widelimit._base.names import unknown
-from widelimit._base.numerics import angle
 
-Matrix = Float[Array, "..."]
-
-
-class Cov(eqx.Module):
-    r"""The covariance of two jointly Gaussian pre-activations $(u,v)$, without lost digits.
-
-    Attributes:
-        q1: $E[u^2]$.
-        q2: $E[v^2]$.
-        minus: $1-\rho$, $\rho$ the correlation: exact near $\rho=1$, where $\rho$ is not.
-        plus: $1+\rho$.
-    """
-
-    q1: Matrix
-    q2: Matrix
-    minus: Matrix
-    plus: Matrix
-
-    @property
-    def rho(self) -> Matrix:
-        """The correlation."""
-        return (self.plus - self.minus) / 2
-
-    @property
-    def scale(self) -> Matrix:
-        r"""$\sqrt{q_1q_2}$."""
-        return jnp.sqrt(self.q1) * jnp.sqrt(self.q2)
-
-    @property
-    def k(self) -> Matrix:
-        """The covariance E[uv]."""
-        return self.scale * self.rho
-
-    @property
-    def det(self) -> Matrix:
-        r"""$q_1q_2-k^2\ge0$, free of cancellation."""
-        return self.q1 * self.q2 * self.minus * self.plus
-
-    @property
-    def theta(self) -> Matrix:
-        """The angle arccos(rho)."""
-        return angle(self.minus, self.plus)
-
-    @staticmethod
-    def diagonal(q: Matrix) -> "Cov":
-        """U = v: the pair that an input forms with itself."""
-        return Cov(q, q, jnp.zeros_like(q), jnp.full_like(q, 2))
-
-    def at(self, minus: Matrix, plus: Matrix) -> "Cov":
-        """The same variances with another correlation."""
-        return Cov(self.q1, self.q2, minus, plus)
-
+from ._cov import Cov, Matrix
+from ._identity import identity_of
 
 Formula = Callable[[Cov], Matrix]
-
-
-def identity_of(fn: Callable[..., Any] | None) -> Any:
-    """What a function is, so that an equal one, typed again, is the same: its code and what it sees.
-
-    Defaults and captured values count by value where they can be hashed, global names by the objects
-    that they stand for. A function that is no plain Python function is itself.
-    """
-    if not isinstance(fn, types.FunctionType):
-        return fn
-    captured = tuple(_seen(cell) for cell in fn.__closure__ or ())
-    extras = (*(fn.__defaults__ or ()), *sorted((fn.__kwdefaults__ or {}).items()))
-    scope = tuple(_Same(fn.__globals__.get(name)) for name in _names(fn.__code__))
-    found = (_code(fn.__code__), captured, tuple(map(_valued, extras)), scope)
-    try:
-        hash(found)
-    except TypeError:  # something that cannot be compared: the function is itself
-        return fn
-    return found
-
-
-def _code(code: types.CodeType) -> tuple[Any, ...]:
-    constants = tuple(
-        _code(c) if isinstance(c, types.CodeType) else _valued(c) for c in code.co_consts
-    )
-    signature = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
-    return (*signature, code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars)
-
-
-def _names(code: types.CodeType) -> list[str]:
-    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    return sorted({*code.co_names, *(name for c in inner for name in _names(c))})
-
-
-def _seen(cell: types.CellType) -> Any:
-    try:
-        return _valued(cell.cell_contents)
-    except ValueError:  # not bound yet
-        return _Same(cell)
-
-
-class _Same:
-    """An object that equals itself only; held, so that no other takes its place in memory."""
-
-    def __init__(self, value: object) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-def _valued(value: Any) -> Any:
-    """A value and its type: 1 == 1.0 == True, but functions of them differ."""
-    if isinstance(value, types.FunctionType):
-        return identity_of(value)
-    return type(value), repr(value) if isinstance(value, float) else value
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -147,7 +34,14 @@ class Activation:
         angular: For positively homogeneous activations: (1-rho, 1+rho) to the same of the output
             and the slope of the output's correlation; exact to rounding at both ends. None in place
             of 1+rho, both ways, says that rho is known to be at least 0.
-        hermite: For polynomials: the finitely many Hermite coefficients at variance q.
+        correlation: The output's correlation and its slope as a function of `Cov`, for functions whose
+            moments soon overflow.
+        mean_dot: The mean of `dual_dot` between $\rho\ge0$ and 1, without cancellation: it keeps the digits
+            of $1-\rho'$ near $\rho=1$; by default a few nodes.
+        gap: $1-\rho'$ at $\rho=1$ as a function of the two variances, without cancellation; by default
+            a sum of squares over the line.
+        hermite: For polynomials: the finitely many Hermite coefficients at variance q; if `moment` is
+            given, up to a common positive factor.
         degree: $\varphi(cx)=c^{degree}\varphi(x)$ for $c>0$, if there is such a number.
         parity: "odd", "even" or None.
         breaks: Points where $\varphi$ or a derivative of it jumps.
@@ -164,6 +58,9 @@ class Activation:
     dual: Formula | None = None
     dual_dot: Formula | None = None
     angular: Callable[[Matrix, Matrix | None], tuple[Matrix, Matrix | None, Matrix]] | None = None
+    correlation: Callable[[Cov], tuple[Matrix, Matrix]] | None = None
+    mean_dot: Formula | None = None
+    gap: Callable[[Matrix, Matrix], Matrix] | None = None
     hermite: Callable[[Matrix], Matrix] | None = None
     degree: float | None = None
     parity: str | None = None

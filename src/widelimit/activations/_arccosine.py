@@ -14,7 +14,8 @@ from numpy.polynomial import Polynomial
 
 from widelimit._base.numerics import evaluate_polynomial, safe_sqrt
 
-from ._activation import Activation, Cov, family_name, register, register_family
+from ._activation import Activation, family_name, register, register_family
+from ._cov import Cov
 
 
 @functools.cache

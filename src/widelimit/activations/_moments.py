@@ -6,27 +6,24 @@ $d\rho'/d\rho=\sqrt{q_1q_2}\,E[\varphi'(u)\varphi'(v)]/\sqrt{T_1T_2}$. Four ways
 (homogeneous activations), a closed form, a Hermite series, and a two-dimensional quadrature.
 """
 
-import functools
-import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from widelimit._base.compile import quick_jit
-from widelimit._base.numerics import at_least_zero, over_sine, safe_divide, safe_sqrt, steer
-from widelimit._base.quadrature import gauss_legendre, graded, hermite_basis
-from widelimit._base.thresholds import (
-    DEFAULT_TERMS,
-    MOST_TERMS,
-    PLANE_NODES,
-    REACH,
-    STEEP_NODES,
-)
+from widelimit._base.numerics import at_least_zero, safe_divide, steer
+from widelimit._base.quadrature import gauss_legendre, hermite_basis
+from widelimit._base.thresholds import DEFAULT_TERMS, MOST_TERMS, VARIANCES
 
-from ._activation import Activation, Cov, Matrix, derivative
+from ._activation import Activation
+from ._cov import Cov, Matrix
+from ._gap import gap, unequal, unit_coefficients
+from ._plane import line_moment, plane
+from ._series import hermite_coefficients, series
 
 
 class How(NamedTuple):
@@ -39,25 +36,29 @@ class How(NamedTuple):
     terms: int = DEFAULT_TERMS
 
 
+def bounded(q: Matrix, dtype: str = "float64") -> Matrix:
+    """Variances at which formulas can be evaluated: beyond these bounds correlations have settled.
+
+    A variance that is 0, or not representable, thus has a direction all the same: the limit.
+    """
+    low, high = VARIANCES[dtype]
+    return jnp.where(q > low, jnp.minimum(q, high), low)
+
+
 def second_moment(act: Activation, q: Float[Array, "..."]) -> Float[Array, "..."]:
-    r"""$E[\varphi(\sqrt q z)^2]$."""
+    r"""$E[\varphi(\sqrt q z)^2]$; infinite where it is not representable, and 0 below that."""
     if act.moment is not None:
         return act.moment(q)
+    within = bounded(q)
     if act.dual is not None:
-        return act.dual(Cov.diagonal(q))
-    if act.hermite is not None:
-        return jnp.sum(act.hermite(q) ** 2, axis=0)
-    return _line_moment(act, q)
-
-
-def _line_moment(act: Activation, q: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The second moment by a rule that is cut at 0 and at the activation's break points."""
-
-    def one(q):
-        z, w = _panels(act, [c / jnp.sqrt(q) for c in _fronts(act)], q)
-        return jnp.sum(w * act.fn(jnp.sqrt(q) * z) ** 2)
-
-    return jnp.vectorize(one)(q)
+        found = act.dual(Cov.diagonal(within))
+    elif act.hermite is not None:
+        found = jnp.sum(act.hermite(within) ** 2, axis=0)
+    else:
+        found = line_moment(act, within)
+    low, high = VARIANCES["float64"]
+    found = jnp.where((q < low) & (found < low**0.5), 0, found)
+    return jnp.where((q > high) & (found > high**0.5), jnp.inf, found)
 
 
 def transform(
@@ -67,60 +68,97 @@ def transform(
 
     Args:
         act: The activation.
-        cov: The covariance of its inputs.
+        cov: The covariance of its inputs; variances in float64.
         t1: The second moment of the output for the first input, broadcastable.
         t2: The same for the second.
         how: How to evaluate what has no closed form.
 
     Returns:
         1 - rho', 1 + rho' (or None, where rho' is known to be at least 0), and d rho'/d rho, each
-        of the shape of `cov.minus`.
+        of the shape and dtype of `cov.minus`.
     """
     if act.angular is not None:
         return act.angular(cov.minus, cov.plus)
-    size = jnp.sqrt(t1) * jnp.sqrt(t2)
-    if act.parity != "odd":
-        return _near_one(act, cov, size, how)
-    # An odd function is treated at |rho|, so that 1 + rho keeps its digits near rho = -1 too.
+    given, dtype = (cov.q1, cov.q2), cov.minus.dtype
+    if act.degree is not None:  # correlations do not depend on the variances
+        one = jnp.ones((1,) * cov.minus.ndim, dtype)
+        cov = Cov(one, one, cov.minus, cov.plus)
+        t1 = t2 = second_moment(act, one)
+    else:
+        q1, q2 = (bounded(q, str(dtype)) for q in given)
+        if dtype != jnp.float64:
+            t1, t2 = second_moment(act, q1), second_moment(act, q2)
+        cov = Cov(q1.astype(dtype), q2.astype(dtype), cov.minus, cov.plus)
+    root1, root2 = (jnp.sqrt(jnp.where(t > 0, t, 1)).astype(dtype) for t in (t1, t2))
+    missing = lambda: gap(act, *map(bounded, jax.lax.stop_gradient(given))).astype(dtype)
+    uneven = None if act.degree is not None else unequal(*given)
+    near_one = lambda cov: _near_one(act, cov, root1 * root2, how, uneven, missing)
+    if act.parity is None:
+        return near_one(cov)
+    # Treated at |rho|, so that digits near rho = -1 are kept too.
     flip = cov.minus > cov.plus
     turn = lambda a, b: (jnp.where(flip, b, a), jnp.where(flip, a, b))
-    minus, plus, slope = _near_one(act, cov.at(*turn(cov.minus, cov.plus)), size, how)
+    minus, plus, slope = near_one(cov.at(*turn(cov.minus, cov.plus)))
+    if act.parity == "even":
+        return minus, plus, jnp.where(flip, -slope, slope)
     return *turn(minus, plus), slope
 
 
-def _near_one(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Matrix, Matrix, Matrix]:
+def _near_one(
+    act: Activation,
+    cov: Cov,
+    size: Matrix,
+    how: How,
+    uneven: Bool[Array, "..."] | None,
+    missing: Callable[[], Matrix],
+) -> tuple[Matrix, Matrix, Matrix]:
     r"""1 - rho', 1 + rho' and the slope; 1 - rho' with all its digits near rho = 1.
 
     There $1-\rho'=\int_\rho^1(d\rho'/d\rho)\,d\rho$ plus the gap that Cauchy-Schwarz leaves at
-    $\rho=1$ for unequal variances (taken as 0 below rounding). A few nodes are exact to 1e-12 on an
-    interval that is short against the distance 1/q of the nearest singularity. Chaotic networks
-    multiply errors of 1 - rho in every layer, so the difference 1 - rho' itself will not do.
+    $\rho=1$ for unequal variances, both without a difference of large numbers: chaotic networks multiply
+    errors of 1 - rho in every layer. The integral is the activation's `mean_dot`, or a few nodes, exact
+    to 1e-12 on an interval that is short against the distance 1/q of the nearest singularity.
     """
     rho, slope = _correlation(act, cov, size, how)
-    minus, plus = at_least_zero(1 - rho), at_least_zero(1 + rho)
+    minus = at_least_zero(1 - rho)
     if not act.has_ntk:  # no nodes integrate the slope; 1 - rho' is of first order in the angle
-        return minus, plus, slope
-    noise = (8 if act.closed_form else 64) * jnp.finfo(rho.dtype).eps
-    alike = jnp.abs(cov.q1 - cov.q2) <= 1e-7 * (cov.q1 + cov.q2)  # the gap is of second order
+        same = (cov.minus == 0) & (uneven is None)
+        return jnp.where(same, 0, minus), at_least_zero(1 + rho), slope
     reach = 1e-3 if rho.dtype == jnp.float64 else 3e-2  # single precision loses its digits sooner
-    close = cov.minus * (1 + cov.scale) < reach
+    close = cov.minus * (1 if act.mean_dot is not None else 1 + cov.scale) < reach
+    uneven = jnp.zeros((1,) * rho.ndim, bool) if uneven is None else uneven
+
+    held, size, rough = jax.lax.stop_gradient((cov, size, minus))
 
     def integrated() -> Matrix:
-        # One evaluation for the nodes between the pair and rho = 1, and rho = 1: the program stays
-        # small, and so does the time to compile it.
-        rule = _nodes_near_one(bool(act.breaks))
-        minuses = jnp.stack([cov.minus * x for x, _ in [*rule, (0.0, 0.0)]])
-        stacked = Cov(cov.q1[None], cov.q2[None], minuses, 2 - minuses)
-        rhos, slopes = _correlation(act, stacked, size[None], how)
-        mean = sum(w * slopes[i] for i, (_, w) in enumerate(rule))
-        gap = 1 - rhos[-1]
-        return jnp.where(close, cov.minus * mean + jnp.where(alike | (gap < noise), 0, gap), minus)
+        none = jnp.zeros_like(held.minus)
+        if act.mean_dot is not None:
+            root = jnp.sqrt(held.scale) / jnp.sqrt(
+                size
+            )  # twice: its square may not be representable
+            fall = held.minus * (act.mean_dot(held) * root * root)
+        else:
+            # One evaluation for all nodes: the program stays small, and so does compiling it.
+            rule = _nodes_near_one(bool(act.breaks))
+            minuses = jnp.stack([held.minus * x for x, _ in rule])
+            stacked = Cov(held.q1[None], held.q2[None], minuses, 2 - minuses)
+            slopes = _correlation(act, stacked, size[None], how)[1]
+            fall = held.minus * sum(w * slopes[i] for i, (_, w) in enumerate(rule))
 
-    # At rho = 1 itself, as on a diagonal, nothing is left but the gap.
-    at_one = jnp.where((cov.minus == 0) & (alike | (minus < noise)), 0, minus)
-    some = jnp.any(close & (cov.minus > 0))
-    careful = jax.lax.stop_gradient(jax.lax.cond(some, integrated, lambda: at_one))
-    return steer(careful, minus), plus, slope
+        def with_gap() -> Matrix:
+            found = missing()
+            if act.gap is None:  # a large gap needs no care, and the rule for small ones has limits
+                direct = 1 - _correlation(act, held.at(none, none + 2), size, how)[0]
+                found = jnp.where(direct > 1e-2, direct, found)
+            return fall + jnp.where(uneven, found, 0)
+
+        here = close & uneven
+        return jnp.where(close, jax.lax.cond(jnp.any(here), with_gap, lambda: fall), rough)
+
+    exactly_one = jnp.where((held.minus == 0) & ~uneven, 0, rough)
+    some = jnp.any(close & ((held.minus > 0) | uneven))
+    minus = steer(jax.lax.cond(some, integrated, lambda: exactly_one), minus)
+    return minus, jnp.where(minus < 1, 2 - minus, at_least_zero(1 + rho)), slope
 
 
 def _nodes_near_one(kinked: bool) -> list[tuple[float, float]]:
@@ -131,21 +169,23 @@ def _nodes_near_one(kinked: bool) -> list[tuple[float, float]]:
 
 
 def _correlation(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Matrix, Matrix]:
+    if act.correlation is not None:
+        return act.correlation(cov)
     if act.dual is not None:
         dot = _slope_of_dual(act, cov) if act.dual_dot is None else act.dual_dot(cov)
         return act.dual(cov) / size, dot * cov.scale / size
     if act.hermite is not None:
-        a1, a2 = act.hermite(cov.q1), act.hermite(cov.q2)
-        return _series(0, a1, a2, cov.rho) / size, _series(1, a1, a2, cov.rho) / size
+        a1, a2 = unit_coefficients(act, cov.q1), unit_coefficients(act, cov.q2)
+        return series(0, a1, a2, cov.rho), series(1, a1, a2, cov.rho)
     if act.breaks or how.terms == 0:
         flat = jax.tree.map(lambda a: jnp.broadcast_to(a, cov.minus.shape).ravel(), cov)
-        both = lambda c: (_plane(act, 0, c), _plane(act, 1, c))
+        both = lambda c: (plane(act, 0, c), plane(act, 1, c))
         value, dot = jax.lax.map(both, flat, batch_size=min(64, flat.minus.size))
         value, dot = value.reshape(cov.minus.shape), dot.reshape(cov.minus.shape)
         return value / size, dot * cov.scale / size
     a1 = hermite_coefficients(act, cov.q1, how.terms)
     a2 = hermite_coefficients(act, cov.q2, how.terms)
-    return _series(0, a1, a2, cov.rho) / size, _series(1, a1, a2, cov.rho) / size
+    return series(0, a1, a2, cov.rho) / size, series(1, a1, a2, cov.rho) / size
 
 
 def _slope_of_dual(act: Activation, cov: Cov) -> Matrix:
@@ -154,62 +194,6 @@ def _slope_of_dual(act: Activation, cov: Cov) -> Matrix:
     along = lambda minus, plus: dual(cov.at(minus, plus))
     one = jnp.ones_like(cov.minus)
     return safe_divide(jax.jvp(along, (cov.minus, cov.plus), (-one, one))[1], cov.scale)
-
-
-# --- Hermite series -----------------------------------------------------------------------------
-
-
-def hermite_coefficients(
-    act: Activation, q: Float[Array, "..."], terms: int
-) -> Float[Array, "..."]:
-    r"""$a_n(q)=E[\varphi(\sqrt q z)h_n(z)]$, $n<$ terms, for an activation without break points."""
-    nodes = 160 + terms // 2
-    z, basis = hermite_basis(terms, nodes)
-    if act.parity is not None:  # half of the coefficients are 0, the others come from half the line
-        odd = int(act.parity == "odd")
-        z, basis = z[nodes:], 2 * basis[odd::2, nodes:]
-    points = jnp.sqrt(q)[None] * jnp.asarray(z, q.dtype).reshape((-1,) + (1,) * q.ndim)
-    found = jnp.tensordot(jnp.asarray(basis, q.dtype), act.fn(points), axes=1)
-    if act.parity is None:
-        return found
-    zero = jnp.zeros_like(found)
-    pairs = (zero, found) if act.parity == "odd" else (found, zero)
-    return jnp.stack(pairs, axis=1).reshape((terms, *q.shape))
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _series(order: int, a1: Array, a2: Array, rho: Matrix) -> Matrix:
-    r"""The derivative of the given order of $\sum_n a_n b_n\rho^n$."""
-    return _horner_sum(order, a1, a2, rho)
-
-
-def _horner_sum(order: int, a1: Array, a2: Array, rho: Matrix) -> Matrix:
-    n = np.arange(a1.shape[0], dtype=float)
-    falling = np.prod([n - j for j in range(order)], axis=0) if order else np.ones(n.size)
-    b1 = jnp.asarray(falling, rho.dtype).reshape((-1,) + (1,) * (a1.ndim - 1)) * a1
-    # Several terms in a step: the partial sum stays in a register meanwhile.
-    step = math.gcd(8, n.size)
-    shift = lambda a: jnp.concatenate([a[order:], jnp.zeros_like(a[: min(order, n.size)])])
-    b1, b2 = shift(b1), shift(a2)
-
-    def add(i, total):
-        first = n.size - step * (i + 1)
-        c1, c2 = (jax.lax.dynamic_slice_in_dim(b, first, step) for b in (b1, b2))
-        for j in range(step - 1, -1, -1):
-            total = total * rho + c1[j] * c2[j]
-        return total
-
-    start = jnp.zeros(jnp.broadcast_shapes(a1.shape[1:], a2.shape[1:], rho.shape), rho.dtype)
-    return jax.lax.fori_loop(0, n.size // step, add, start)
-
-
-@_series.defjvp
-def _series_jvp(order, primals, tangents):
-    a1, a2, rho = primals
-    d1, d2, d_rho = tangents
-    change = _series(order + 1, a1, a2, rho) * d_rho
-    change = change + _horner_sum(order, d1, a2, rho) + _horner_sum(order, a1, d2, rho)
-    return _series(order, a1, a2, rho), change
 
 
 # Compiled cheaply: they run on a few variances, once for each network.
@@ -236,82 +220,3 @@ def terms_needed(act: Activation, variances: list[float], tolerance: float) -> i
         return 0
     needed = int(np.argmax(tail < tolerance))
     return next(n for n in (32, 64, 128, 256, 512, MOST_TERMS) if n >= needed)
-
-
-# --- Quadrature in the plane ----------------------------------------------------------------------
-
-
-def _panels(act: Activation, places: list[Array], like: Array) -> tuple[Array, Array]:
-    """Nodes and Gaussian weights on the line, cut at 0 (where the Gaussian peaks) and at `places`."""
-    # Without breaks this is called for steep fronts only, which need more nodes.
-    rule = graded(PLANE_NODES if act.breaks else STEEP_NODES)
-    left, right, weights = (jnp.asarray(a, like.dtype)[None, :] for a in rule)
-    cuts = [-REACH, 0.0, REACH, *(jnp.clip(p, -REACH, REACH) for p in places)]
-    edges = jnp.sort(jnp.stack([jnp.broadcast_to(jnp.asarray(c, like.dtype), ()) for c in cuts]))
-    a, b = edges[:-1, None], edges[1:, None]
-    z = jnp.where(left < 0.5, a + (b - a) * left, b - (b - a) * right).ravel()
-    w = ((b - a) * weights).ravel()
-    z, w = jax.lax.stop_gradient((z, w))
-    return z, w * jnp.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-
-
-def _fronts(act: Activation) -> list[float]:
-    """Where the function may change abruptly: at its break points, and at 0 for large variances."""
-    return sorted({0.0, *act.breaks})
-
-
-def _integrate(act: Activation, cov: Cov, integrand) -> Array:
-    """E[integrand(z1, u, z2, v)] for one pair, u = sqrt(q1) z1, v = sqrt(q2)(rho z1 + sine z2)."""
-    sine = safe_sqrt(cov.minus * cov.plus)
-    # Below rounding it is noise, which a compiler may evaluate twice and differently: the nodes of
-    # one evaluation would then meet the weights of the other.
-    sine = jnp.where(sine < 16 * jnp.finfo(sine.dtype).eps, 0, sine)
-    root1, root2 = jnp.sqrt(cov.q1), jnp.sqrt(cov.q2)
-    outer = []
-    for c in _fronts(act):  # u meets the front, and v, which follows u within a few sines
-        centre = safe_divide(c / root2, cov.rho)
-        outer += [c / root1, centre - 7 * sine, centre + 7 * sine]
-    z1, w1 = _panels(act, outer, cov.minus)
-
-    def inner(z1):
-        meets = [safe_divide(c / root2 - cov.rho * z1, sine) for c in _fronts(act)]
-        z2, w2 = _panels(act, meets, cov.minus)
-        u, v = root1 * z1, root2 * (cov.rho * z1 + sine * z2)
-        return jnp.sum(w2 * integrand(z1, jnp.broadcast_to(u, v.shape), z2, v))
-
-    return jnp.sum(w1 * jax.vmap(inner)(z1))
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _plane(act: Activation, order: int, cov: Cov) -> Array:
-    r"""$E[\varphi(u)\varphi(v)]$ (order 0) or $E[\varphi'(u)\varphi'(v)]$ (order 1) for one pair."""
-    f = derivative(act) if order else act.fn
-    return _integrate(act, cov, lambda z1, u, z2, v: f(u) * f(v))
-
-
-@_plane.defjvp
-def _plane_jvp(act, order, primals, tangents):
-    (cov,), (d,) = primals, tangents
-    d_rho = (d.plus - d.minus) / 2
-    prime = derivative(act)
-    if order == 0:  # Gaussian identities: no second derivative, no division by sqrt(1 - rho^2)
-        by_q1 = _integrate(act, cov, lambda z1, u, z2, v: prime(u) * u * act.fn(v)) / (2 * cov.q1)
-        by_q2 = _integrate(act, cov, lambda z1, u, z2, v: act.fn(u) * prime(v) * v) / (2 * cov.q2)
-        by_rho = cov.scale * _plane(act, 1, cov)
-    else:  # the density is differentiated, so that jumps of the derivative are accounted for
-        per_sine = lambda a: over_sine(a, cov.minus, cov.plus)
-        lean = lambda z1, z2: per_sine(z1 * z2)
-        weight = lambda score: _integrate(
-            act, cov, lambda z1, u, z2, v: prime(u) * prime(v) * score(z1, z2)
-        )
-        by_rho = weight(lambda z1, z2: lean(z1, z2) - per_sine(per_sine(cov.rho * (z2**2 - 1))))
-        by_q1 = weight(lambda z1, z2: (z1**2 - 1 - cov.rho * lean(z1, z2)) / 2) / cov.q1
-        by_q2 = weight(lambda z1, z2: ((z2**2 - 1) + cov.rho * lean(z1, z2)) / 2) / cov.q2
-        # Where u and v coincide the density degenerates; there the function is differentiated.
-        bend = lambda x: jax.jvp(prime, (x,), (jnp.ones_like(x),))[1]
-        path1 = _integrate(act, cov, lambda z1, u, z2, v: bend(u) * u * prime(v)) / (2 * cov.q1)
-        path2 = _integrate(act, cov, lambda z1, u, z2, v: prime(u) * bend(v) * v) / (2 * cov.q2)
-        coincide = per_sine(jnp.ones_like(cov.minus)) == 0
-        by_q1, by_q2 = jnp.where(coincide, path1, by_q1), jnp.where(coincide, path2, by_q2)
-    change = by_q1 * d.q1 + by_q2 * d.q2 + by_rho * d_rho
-    return _plane(act, order, cov), change

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import hermite_e
 
-from widelimit._base.numerics import evaluate_polynomial
+from widelimit._base.numerics import evaluate_polynomial, safe_sqrt
 
 from ._activation import Activation, family_name, register_family
 
@@ -35,13 +35,23 @@ def _from_coefficients(name: str, coefficients: tuple[float, ...], latex: str) -
     table = _moments(degree) * np.array(coefficients)
 
     def hermite(q):
-        powers = jnp.stack([q ** (j / 2) if j % 2 else q ** (j // 2) for j in range(degree + 1)])
-        return jnp.tensordot(jnp.asarray(table, q.dtype), powers, axes=1)
+        # Divided by the largest power: it neither overflows nor underflows, at q = 0 neither.
+        small = q < 1
+        root = jnp.where(small, safe_sqrt(q), 1 / jnp.sqrt(jnp.where(small, 1, q)))
+        total = jnp.zeros((degree + 1, *q.shape), q.dtype)
+        for j in used:
+            column = jnp.asarray(table[:, j], q.dtype).reshape((-1,) + (1,) * q.ndim)
+            total = total + column * root[None] ** jnp.where(small, j - used[0], degree - j)[None]
+        return total
+
+    def moment(q):
+        return jnp.sum(hermite(q) ** 2, axis=0) * jnp.where(q < 1, q ** used[0], q**degree)
 
     return Activation(
         name,
         lambda x: evaluate_polynomial(coefficients, jnp.asarray(x)),
         hermite=hermite,
+        moment=moment,
         degree=used[0] if len(used) == 1 else None,
         parity="odd"
         if all(j % 2 for j in used)

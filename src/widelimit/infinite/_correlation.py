@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.thresholds import CHEAP_DIFFERENCES, FEW_FEATURES, PICKS
+from widelimit._base.thresholds import CHEAP_DIFFERENCES, FEW_FEATURES, NEARLY_PARALLEL, PICKS
 
 Diagonal = int | Int[Array, ""] | None
 
@@ -88,7 +88,7 @@ def map_correlation(
         return then(*_from_differences(u1, u2))
     rho = _product(u1, u2)
     both = lambda rho: (jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0))
-    near = jnp.abs(rho) > 1 - (1e-6 if u1.dtype == jnp.float64 else 1e-2)
+    near = jnp.abs(rho) > 1 - NEARLY_PARALLEL[str(u1.dtype)]
     if diagonal is not None:
         rows, columns = (jax.lax.broadcasted_iota(jnp.int32, (n1, n2), i) for i in (0, 1))
         near = near & (columns != rows + diagonal)

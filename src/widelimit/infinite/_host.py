@@ -16,6 +16,7 @@ from widelimit._base.thresholds import (
     CHEAP_DIFFERENCES,
     FEATURES,
     FEW_FEATURES,
+    NEARLY_PARALLEL,
     SMALL_TILE,
     SMALL_TILES,
 )
@@ -60,7 +61,7 @@ def host_correlation(first: HostPoints, second: HostPoints) -> tuple[Matrix, Mat
     else:
         rho = u1 @ u2.T
         minus, plus = np.maximum(1 - rho, 0), np.maximum(1 + rho, 0)
-        near = np.argwhere(np.abs(rho) > 1 - 1e-6)
+        near = np.argwhere(np.abs(rho) > 1 - NEARLY_PARALLEL["float64"])
         for part in np.array_split(near, 1 + len(near) * d // CHEAP_DIFFERENCES):
             i, j = part.T
             minus[i, j], plus[i, j] = _settled(u1[i], u2[j])

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.compile import quick_jit
+from widelimit._base.numerics import safe_sqrt
 from widelimit.activations import How
 from widelimit.interpret import interpret
 from widelimit.layers import Layer
@@ -31,8 +32,9 @@ def run_layers(
 
 
 def kernel_values(out: Pair, wanted: tuple[str, ...], size: Float[Array, "..."]) -> Matrices:
-    """The kernels from the normalised ones and the sizes of both outputs."""
-    return tuple(size * (out.rho if name == "nngp" else out.ntk) for name in wanted)
+    """The kernels from the normalised ones and the sizes of both outputs; nothing times inf is 0."""
+    times = lambda value: jnp.where((size == 0) | (value == 0), 0, size * value)
+    return tuple(times(out.rho if name == "nngp" else out.ntk) for name in wanted)
 
 
 class ByLayers(NamedTuple):
@@ -67,8 +69,8 @@ class ByLayers(NamedTuple):
             (q1, keep1), (q2, keep2) = edge1, edge2
             how = self.plan.how
             out = run_layers(self.net, q1[:, None], q2[None, :], minus, plus, how)
-            root1 = jnp.where(keep1[:, None], jnp.sqrt(out.q1), 0)
-            root2 = jnp.where(keep2[None, :], jnp.sqrt(out.q2), 0)
+            root1 = jnp.where(keep1[:, None], safe_sqrt(out.q1), 0)
+            root2 = jnp.where(keep2[None, :], safe_sqrt(out.q2), 0)
             return kernel_values(out, self.plan.wanted, outer(root1, root2, minus))
 
 
@@ -93,8 +95,7 @@ def stack_of_tiles(
         done = run_layers(
             net, pick(q1)[:, None], pick(q2)[None, :], pick(minus), pick(plus), plan.how
         )
-        size = jnp.sqrt(done.q1) * jnp.sqrt(done.q2)
-        parts = kernel_values(done, plan.wanted, size)
+        parts = kernel_values(done, plan.wanted, done.size)
         put = jax.lax.dynamic_update_index_in_dim
         return tuple(put(o, part, i, 0) for o, part in zip(out, parts, strict=True))
 

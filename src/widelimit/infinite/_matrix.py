@@ -96,9 +96,8 @@ def differentiable_gram(
             plus = steer(jnp.where(same, 2, plus), plus)
         net = join(plan.form, numbers)
         out = run_layers(net, first.q[:, None], second.q[None, :], minus, plus, plan.how)
-        size = outer(jnp.sqrt(out.q1), jnp.sqrt(out.q2), minus)
         dead = (first.zero[:, None] | second.zero[None, :]) & vanishes
-        values = kernel_values(out, plan.wanted, size)
+        values = kernel_values(out, plan.wanted, out.size)
         return tuple(steer(jnp.where(dead, 0, value), value) for value in values)
 
 

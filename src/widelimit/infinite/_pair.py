@@ -19,7 +19,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from widelimit._base.numerics import safe_sqrt
 from widelimit._base.scalars import Scalar
+from widelimit._base.thresholds import VARIANCES
 from widelimit._base.types import Self
 from widelimit.activations import Activation, Cov, How, second_moment, transform
 from widelimit.interpret import State, is_one, is_zero
@@ -28,6 +30,7 @@ from widelimit.interpret import State, is_one, is_zero
 First = Float[Array, "..."]
 Second = Float[Array, "..."]
 Pairs = Float[Array, "..."]
+_LARGEST = VARIANCES["float64"][1]
 
 
 class Pair(State, eqx.Module):
@@ -69,15 +72,16 @@ class Pair(State, eqx.Module):
     @property
     def size(self) -> Pairs:
         r"""$\sqrt{q_1q_2}$, by which correlations and tangent kernel are to be multiplied."""
-        return outer(jnp.sqrt(self.q1), jnp.sqrt(self.q2), self.minus)
+        return outer(safe_sqrt(self.q1), safe_sqrt(self.q2), self.minus)
 
     def scaled(self, factor: Scalar) -> Self:
         """Correlations stay, variances get the square of the number."""
         if is_one(factor):
             return self
         with jax.enable_x64(True):
-            gain = doubled(factor) ** 2
-            return dataclasses.replace(self, q1=gain * self.q1, q2=gain * self.q2)
+            # Twice by the number: its square may not be representable where the product is.
+            gain = doubled(factor)
+            return dataclasses.replace(self, q1=gain * (gain * self.q1), q2=gain * (gain * self.q2))
 
     def biased(self, b_std: Scalar) -> Self:
         """A part that all inputs share (correlation 1), smooth at b_std = 0."""
@@ -88,8 +92,8 @@ class Pair(State, eqx.Module):
             q1, q2 = self.q1 + bias**2, self.q2 + bias**2
             a1, a2 = _share(self.q1, q1), _share(self.q2, q2)
             # b/sqrt(q) rather than sqrt(b^2/q): differentiable in b at 0
-            b1 = bias / jnp.sqrt(jnp.where(q1 > 0, q1, 1))
-            b2 = bias / jnp.sqrt(jnp.where(q2 > 0, q2, 1))
+            limited = jnp.clip(bias, -jnp.sqrt(_LARGEST), jnp.sqrt(_LARGEST))
+            b1, b2 = (limited / jnp.sqrt(_positive(q)) for q in (q1, q2))
             weight = outer(a1, a2, self.minus)
             gap = _gap(a1, a2, self.minus) + _gap(b1, b2, self.minus)
             above = None
@@ -107,13 +111,11 @@ class Pair(State, eqx.Module):
         act = activation
         with jax.enable_x64(True):
             q1, q2 = second_moment(act, self.q1), second_moment(act, self.q2)
-            dtype = self.minus.dtype
             if act.angular is not None:
                 minus, above, slope = act.angular(self.minus, self.above)
             else:
-                cov = Cov(self.q1.astype(dtype), self.q2.astype(dtype), self.minus, self.plus)
-                after = q1.astype(dtype), q2.astype(dtype)
-                minus, above, slope = transform(act, cov, *after, self.how)
+                cov = Cov(self.q1, self.q2, self.minus, self.plus)
+                minus, above, slope = transform(act, cov, q1, q2, self.how)
             return type(self)(q1, q2, minus, above, slope * self.ntk, self.how)
 
     def normalised(self) -> Self:
@@ -175,9 +177,13 @@ def _total(values: Sequence[Pairs]) -> Pairs:
 
 def _share(part: First, total: First) -> First:
     """sqrt(part / total), and 0 where there is nothing."""
-    positive = part > 0
-    ratio = jnp.where(positive, part, 1) / jnp.where(total > 0, total, 1)
-    return jnp.where(positive, jnp.sqrt(ratio), 0)
+    ratio = _positive(part) / _positive(total)
+    return jnp.where(part > 0, jnp.sqrt(ratio), 0)
+
+
+def _positive(q: First) -> First:
+    """A variance by which one can divide: finite, and 1 where it is 0."""
+    return jnp.where(q > 0, jnp.minimum(q, _LARGEST), 1)
 
 
 def _gap(a1: First, a2: Second, like: Pairs) -> Pairs:

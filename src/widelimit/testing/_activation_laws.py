@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from widelimit._base.compile import quick_jit
 from widelimit._base.keys import as_generator
 from widelimit._base.renamed import renamed_argument
 from widelimit._base.scalars import Scalar
@@ -124,6 +125,50 @@ def near_one_agrees_with_the_dual(act: Activation, rng: np.random.Generator) -> 
         np.testing.assert_allclose(_output(act, q, q, rho)[0], want, rtol=2e-13)
 
 
+@functools.partial(quick_jit, static_argnums=(0, 1))
+def _transformed(
+    act: Activation, how: How, cov: Cov
+) -> tuple[jax.Array, jax.Array, jax.Array | None, jax.Array]:
+    t1, t2 = second_moment(act, cov.q1), second_moment(act, cov.q2)
+    return t1, *transform(act, cov, t1, t2, how)
+
+
+def small_gaps_keep_their_digits(act: Activation, rng: np.random.Generator) -> None:
+    """Variances that differ by little: 1 - rho' at rho = 1 is of second order in the difference."""
+    if not act.has_ntk:
+        return
+    with jax.enable_x64(True):
+        relative = np.array([1e-6, 1e-4, 1e-2])
+        q1 = jnp.full(relative.shape, 1.5)
+        q2 = q1 * (1 + jnp.asarray(relative))
+        zero = jnp.zeros_like(q1)
+        how = How(terms_needed(act, [1.5, 1.52], 1e-12))
+        minus = np.asarray(_transformed(act, how, Cov(q1, q2, zero, zero + 2))[1])
+    scaled = minus / relative**2
+    assert (scaled >= 0).all()
+    np.testing.assert_allclose(scaled[:2], scaled[1], rtol=1e-3, atol=1e-9)
+    np.testing.assert_allclose(scaled, scaled[1], rtol=5e-2, atol=1e-9)
+
+
+def extremes_are_numbers(act: Activation, rng: np.random.Generator) -> None:
+    """Variances of 0 and of any size: correlations are correlations, an input equals itself."""
+    rho = np.array([1.0, 1 - 1e-9, 0.4, -1.0])
+    # Without a formula a quadrature is compiled, which takes its time.
+    for dtype in (jnp.float64, jnp.float32) if act.closed_form else (jnp.float64,):
+        with jax.enable_x64(True):
+            minus, plus = jnp.asarray(1 - rho, dtype), jnp.asarray(1 + rho, dtype)
+            for q in (0.0, 1e-290, 1e-30, 1e4, 1e30, 1e290) if act.closed_form else (0.0,):
+                full = jnp.full(rho.shape, q, jnp.float64)
+                cov = Cov(full, full, minus, plus)
+                t, below, above, slope = _transformed(act, How(), cov)
+                assert not np.isnan(np.asarray(t)).any(), f"{act.name}: a moment at q = {q}"
+                assert not np.isnan(np.asarray(slope)).any() or not act.has_ntk
+                below = np.asarray(below)
+                assert below[0] == 0, f"{act.name}: an input differs from itself at q = {q}"
+                assert ((below >= 0) & (below <= 2 + 1e-6)).all(), f"{act.name}: at q = {q}"
+                assert above is None or (np.asarray(above) >= 0).all()
+
+
 def parity_is_true(act: Activation, rng: np.random.Generator) -> None:
     """An odd or even function is one, and its dual is odd or even in rho."""
     if act.parity is None:
@@ -162,6 +207,8 @@ ACTIVATION_LAWS: tuple[Law, ...] = (
     gram_is_positive,
     finite_at_the_ends,
     near_one_agrees_with_the_dual,
+    small_gaps_keep_their_digits,
+    extremes_are_numbers,
     parity_is_true,
     degree_is_true,
     lipschitz_is_true,

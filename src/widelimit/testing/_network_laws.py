@@ -55,6 +55,20 @@ def both_paths_agree(net: Layer, rng: np.random.Generator) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=3e-14 * np.abs(a).max())
 
 
+def unusual_inputs_are_inputs(net: Layer, rng: np.random.Generator) -> None:
+    """A zero vector, tiny vectors, near-duplicates in angle, in norm and in both: still a kernel."""
+    x = _inputs(rng)
+    x[1] = x[0] + 1e-8 * rng.standard_normal(3)
+    x[2] = x[0] * (1 + 1e-8)
+    x[3], x[4] = 0, 1e-150 * x[5]
+    whole, crossed = kernels(net, x), kernels(net, x, x.copy())
+    for matrix, other in zip(whole, crossed, strict=True):
+        assert np.isfinite(matrix).all()
+        size = np.sqrt(np.diag(matrix))
+        assert (np.abs(matrix) <= np.outer(size, size) * (1 + 1e-12)).all()
+        np.testing.assert_allclose(np.diag(other), np.diag(matrix), rtol=1e-12)
+
+
 def text_round_trip(net: Layer, rng: np.random.Generator) -> None:
     """Text and JSON give the network back."""
     assert from_text(to_text(net)) == net
@@ -104,6 +118,7 @@ NETWORK_LAWS: tuple[Law, ...] = (
     gram_is_symmetric_and_positive,
     parts_agree,
     both_paths_agree,
+    unusual_inputs_are_inputs,
     text_round_trip,
     single_precision_is_close,
     shape_and_finite_agree,

@@ -2,22 +2,7 @@
 
 from typing import Any
 
-
-def _relu(mp: Any, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
-    scale = mp.sqrt(a * b)
-    if scale == 0:
-        return mp.mpf(0), mp.mpf(0)
-    t = mp.acos(max(min(c / scale, mp.mpf(1)), mp.mpf(-1)))
-    value = scale * (mp.sin(t) + (mp.pi - t) * mp.cos(t)) / (2 * mp.pi)
-    return value, (mp.pi - t) / (2 * mp.pi)
-
-
-def _erf(mp: Any, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
-    size = (1 + 2 * a) * (1 + 2 * b)
-    return 2 / mp.pi * mp.asin(2 * c / mp.sqrt(size)), 4 / mp.pi / mp.sqrt(size - 4 * c**2)
-
-
-_DUALS = {"relu": _relu, "erf": _erf}
+from widelimit.activations import Activation, exact_dual, get
 
 
 def mpmath_ntk(
@@ -25,7 +10,7 @@ def mpmath_ntk(
     y: Any,
     *,
     depth: int,
-    activation: str = "relu",
+    activation: str | Activation = "relu",
     w_std: float = 1.0,
     b_std: float = 0.0,
     alpha: float | None = None,
@@ -38,7 +23,7 @@ def mpmath_ntk(
         x: The first input.
         y: The second input.
         depth: L.
-        activation: "relu" or "erf".
+        activation: One whose moments are elementary, such as "relu", "erf", "gelu" or "monomial(3)".
         w_std: $\sigma_w$.
         b_std: $\sigma_b$ (MLP).
         alpha: None for an MLP, the attenuation for a ResNet.
@@ -51,7 +36,7 @@ def mpmath_ntk(
     import mpmath as mp
 
     with mp.workdps(digits):
-        dual = _DUALS[activation]
+        dual = exact_dual(get(activation))
         dot = lambda u, v: sum(
             mp.mpf(float(s)) * mp.mpf(float(t)) for s, t in zip(u, v, strict=True)
         )
@@ -60,15 +45,15 @@ def mpmath_ntk(
         if alpha is None:
             theta = c
             for _ in range(depth):
-                t, t_dot = dual(mp, a, b, c)
-                a, b = w2 * dual(mp, a, a, a)[0] + b2, w2 * dual(mp, b, b, b)[0] + b2
+                t, t_dot = dual(a, b, c)
+                a, b = w2 * dual(a, a, a)[0] + b2, w2 * dual(b, b, b)[0] + b2
                 c = w2 * t + b2
                 theta = c + w2 * t_dot * theta
             return float(c), float(theta)
         g = mp.mpf(alpha) ** 2 * mp.mpf(v_std) ** 2 * w2
         psi = c
         for _ in range(depth):
-            t, t_dot = dual(mp, a, b, c)
+            t, t_dot = dual(a, b, c)
             psi = psi * (1 + g * t_dot) + g * (t + c * t_dot)
-            a, b, c = a + g * dual(mp, a, a, a)[0], b + g * dual(mp, b, b, b)[0], c + g * t
+            a, b, c = a + g * dual(a, a, a)[0], b + g * dual(b, b, b)[0], c + g * t
         return float(c), float(c + psi)

@@ -6,90 +6,17 @@ of $2^{-bits}$, which NumPy's object arrays handle twenty times faster than mpma
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
-from widelimit.activations import Activation
+from widelimit.activations import Activation, exact_dual, mpmath
 from widelimit.analysis._zonal import half_rule
 from widelimit.interpret import State, interpret
 from widelimit.layers import Layer
-
-
-def mpmath() -> Any:
-    """The module, or an error that says how to get it."""
-    try:
-        import mpmath as module
-    except ImportError as error:
-        raise ImportError(
-            "More digits than float64 need mpmath, which is not installed. "
-            "Install it with: pip install mpmath"
-        ) from error
-    return module
-
-
-def _two_slopes(act: Activation) -> Callable[[Any, Any], tuple[Any, Any]]:
-    a, b = -float(act.fn(-1.0)), float(act.fn(1.0))
-
-    def formula(q, k):
-        m = mpmath().mp
-        rho = max(min(k / q, m.one), -m.one)
-        theta = m.acos(rho)
-        jump, product = (m.mpf(a) - b) ** 2 / (2 * m.pi), m.mpf(a) * b
-        value = q * (jump * (m.sqrt(1 - rho**2) + (m.pi - theta) * rho) + product * rho)
-        return value, jump * (m.pi - theta) + product
-
-    return formula
-
-
-def _erf(q, k):
-    m = mpmath().mp
-    return 2 / m.pi * m.asin(2 * k / (1 + 2 * q)), 4 / m.pi / m.sqrt((1 + 2 * q) ** 2 - 4 * k**2)
-
-
-def _gelu(q, k):
-    m = mpmath().mp
-    a = 1 + q
-    d = a**2 - k**2
-    j = 1 / (2 * m.pi * m.sqrt(d))
-    below = m.mpf(1) / 4 + m.asin(k / a) / (2 * m.pi)
-    value = q * (q * j - k**2 * j / a) + k * (below + k * j / a)
-    return value, below + k * j * (2 / a + 1 / d)
-
-
-def _sin(q, k):
-    m = mpmath().mp
-    return m.exp(-q) * m.sinh(k), m.exp(-q) * m.cosh(k)
-
-
-def _gaussian(q, k):
-    d = (1 + 2 * q) ** 2 - 4 * k**2
-    return d**-0.5, 4 * k * d**-1.5
-
-
-_FORMULAS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
-    "erf": _erf,
-    "gelu": _gelu,
-    "sin": _sin,
-    "cos": lambda q, k: _sin(q, k)[::-1],
-    "exp": lambda q, k: (mpmath().mp.exp(q + k),) * 2,
-    "gaussian": _gaussian,
-}
-
-
-def _formula(act: Activation) -> Callable[[Any, Any], tuple[Any, Any]]:
-    if act.degree == 1 and act.angular is not None:
-        return _two_slopes(act)
-    if not (act.registered and act.name in _FORMULAS):
-        known = ", ".join(sorted([*_FORMULAS, "relu", "abs", "leaky_relu(...)", "two_slopes(...)"]))
-        raise ValueError(
-            f"There is no formula with any number of digits for the activation {act.name!r}; there "
-            f"are for {known}. Leave `digits` out to compute in float64."
-        )
-    return _FORMULAS[act.name]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,10 +48,10 @@ class Exact(State):
         return type(self)(self.q, self.k, _added([self.ntk, self.k]))
 
     def activated(self, activation: Activation) -> Self:
-        formula = _formula(activation)
-        values = [formula(self.q, k) for k in self.k]
+        formula = exact_dual(activation)
+        values = [formula(self.q, self.q, k) for k in self.k]
         ntk = [slope * t for (_, slope), t in zip(values, self.ntk, strict=True)]
-        return type(self)(formula(self.q, self.q)[0], [value for value, _ in values], ntk)
+        return type(self)(formula(self.q, self.q, self.q)[0], [value for value, _ in values], ntk)
 
     def normalised(self) -> Self:
         over = lambda values: [value / self.q for value in values]

@@ -1,0 +1,125 @@
+"""Kernels where formulas are under strain: huge, tiny and zero inputs, near-duplicates, overflow."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import widelimit as wl
+from widelimit import testing
+
+PAIR = np.array([[1.0, 2.0], [2.0, 1.0]])
+
+
+def test_gelu_keeps_its_diagonal_at_large_norms():
+    x = np.array([[60.0, 80.0], [80.0, -60.0]])
+    got = wl.nngp(wl.mlp(20, "gelu", w_std=2**0.5), x)
+    np.testing.assert_allclose(np.diag(got), 9999.924983178, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "activation", ["monomial(2)", "monomial(4)", "relu_power(3)", "hermite(2)"]
+)
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_zero_vector_is_an_input(activation, depth):
+    net = wl.mlp(depth, activation)
+    x = np.array([[0.5, 0.2], [0.0, 0.0]])
+    got = wl.ntk(net, x)
+    assert np.isfinite(got).all()
+    assert (got[1] == 0).all() or activation == "hermite(2)"
+    slope = jax.grad(lambda x: wl.ntk(net, x).sum())(jnp.asarray(x))
+    assert np.isfinite(slope).all()
+
+
+def test_chaos_pulls_apart_inputs_that_differ_in_norm():
+    x = np.array([[1.0, 2.0], [1 + 1e-7, 2 + 2e-7]])
+    found = wl.kernels(wl.mlp(50, "erf", w_std=3.0), x)
+    # An ulp of the norm is 1e-9 of the distance, so no more digits than these can be asked for.
+    assert found.nngp[0, 1] / found.nngp[0, 0] == pytest.approx(0.51394967, abs=1e-8)
+    assert found.ntk[0, 1] / found.ntk[0, 0] == pytest.approx(0.04435849, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    "net",
+    [
+        wl.mlp(100, w_std=1e3, b_std=1.0),
+        wl.resnet(100, 1e5),
+        wl.mlp(2, b_std=1e160),
+        wl.resnet(2, 1e160),
+        wl.mlp(9, "monomial(3)", w_std=30.0),
+    ],
+)
+def test_overflow_is_infinite(net):
+    assert np.isposinf(wl.kernels(net, PAIR).nngp).all()
+    assert np.isposinf(wl.kernels(net, PAIR).ntk).all()
+
+
+def test_overflow_of_a_moment_is_infinite():
+    assert np.isposinf(wl.nngp(wl.mlp(1, "exp"), [[1e10, 0.0]])).all()
+
+
+def test_underflow_is_zero():
+    x = np.array([[2.0, 0.3], [0.0, 0.0]])
+    assert (wl.ntk(wl.mlp(100, "sin", w_std=0.016), x) == 0).all()
+    assert (wl.nngp(wl.mlp(1, "relu_power(2)"), [[1e-150, 0.0]]) == 0).all()
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf", "gelu", "monomial(2)"])
+def test_slope_at_weights_of_zero(activation):
+    total = lambda w: wl.ntk(wl.mlp(2, activation, w_std=w), jnp.eye(2)).sum()
+    assert float(jax.grad(total)(0.0)) == 0
+
+
+@pytest.mark.parametrize("d", [64, 1500])
+def test_matrix_products_keep_digits_at_depth_100(d):
+    """Just outside of where pairs are computed again from differences."""
+    n, angles = 128, np.geomspace(1e-3, 0.2, 64)
+    rng = np.random.default_rng(0)
+    u, v = np.linalg.qr(rng.standard_normal((d, 2)))[0].T
+    x = np.concatenate([np.cos(angles)[:, None] * u + np.sin(angles)[:, None] * v, [u] * 64])
+    x *= np.sqrt(d) / np.linalg.norm(x, axis=1, keepdims=True)
+    assert n * n * d > 2**19
+    flat = np.sqrt(2) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    net = wl.mlp(100, w_std=2**0.5)
+    want = wl.ntk(net, flat, np.sqrt(2) * np.array([[1.0, 0.0]]))[:, 0]
+    got = wl.ntk(net, x)[:64, 64]
+    assert (np.abs(got - want) / 101).max() < 1e-12
+
+
+def _points(radius):
+    """An input, one of nearly its norm, one at a small angle, both; its opposite, and one across."""
+    a, b = np.array([0.6, 0.0, 0.8]), np.array([0.0, 1.0, 0.0])
+    near = a + 1e-5 * b
+    return radius * np.stack([a, a * (1 + 2**-17), near, near * (1 + 1e-5), -a, 2 * b])
+
+
+@pytest.mark.parametrize(
+    ("activation", "w_std", "radii"),
+    [
+        ("relu", 1.4, (1e-150, 1.0, 1e150)),
+        ("two_slopes(-0.5, 2)", 0.7, (1e-150, 1.0, 1e150)),
+        ("erf", 2.0, (1e-150, 1e-3, 1.0, 1e3, 1e8)),
+        ("gelu", 1.4, (1e-150, 1e-3, 1.0, 30.0, 1e3, 1e8)),
+        ("gaussian", 2.0, (1e-150, 1.0, 30.0)),
+        ("sin", 1.5, (1e-150, 1.0, 30.0)),
+        ("cos", 1.5, (1e-150, 1.0, 30.0)),
+        ("exp", 0.4, (1e-150, 1.0)),
+        ("relu_power(2)", 1.0, (1.0, 1e3)),
+        ("monomial(3)", 0.5, (1e-3, 1.0, 30.0)),
+        ("hermite(3)", 1.0, (1e-3, 1.0, 30.0)),
+        ("polynomial(0.5, 1, -0.3, 0.2)", 0.3, (1e-3, 1.0, 30.0)),
+    ],
+)
+def test_against_many_digits(activation, w_std, radii):
+    """Norms of any size, near-duplicates in angle, in norm and in both, against the recursion."""
+    depth = 3
+    for radius in radii:
+        x = _points(radius)
+        got = wl.kernels(wl.mlp(depth, activation, w_std=w_std), x)
+        digits = 60 if 1e-20 < radius < 1e20 else 700
+        setting = {"depth": depth, "activation": activation, "w_std": w_std, "digits": digits}
+        want = np.array([[testing.mpmath_ntk(a, b, **setting) for b in x] for a in x])
+        for name, values in zip(("nngp", "ntk"), np.moveaxis(want, 2, 0), strict=True):
+            root = np.sqrt(np.diag(values))
+            error = np.abs(getattr(got, name) - values) / root / root[:, None]
+            assert error.max() < 1e-12, (radius, name, error.max())
