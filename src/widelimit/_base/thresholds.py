@@ -8,6 +8,7 @@ stops being right to rounding, never what is computed.
 
 PROFILE_PAYS = 2**16  # entries; from here a profile repays its construction (0.1 s when compiled)
 SMALL_TILE = 32  # points; side of the tiles of small matrices, one program for all their sizes
+TINY_TILE = 4  # points; the same where each entry costs a two-dimensional quadrature
 SMALL_TILES = 16  # tiles; up to 128 x 128 points compiling costs more than running, so it is cheap
 CAPACITIES = (32, 128, 256, 512, 1024, 2048)  # points; sizes for which large programs are compiled
 CAPACITY_STEP = 256  # points; spacing of the sizes beyond, at most 12 % of unused rows

@@ -9,8 +9,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, evaluating_now, is_traced, is_transformed
-from widelimit._base.thresholds import MANY, PATIENCE, PATIENT_SECONDS, PROFILE_PAYS, SMALL_TILE
-from widelimit.activations import How
+from widelimit._base.thresholds import (
+    MANY,
+    PATIENCE,
+    PATIENT_SECONDS,
+    PROFILE_PAYS,
+    SMALL_TILE,
+    TINY_TILE,
+)
+from widelimit.activations import Activation, How
 
 from ._host import cut_small, filled, fits_in_small_tiles, host_points, paste
 from ._host import second_moments as host_moments
@@ -140,9 +147,14 @@ def _plan(request: Request, form: Form, choice: Choice) -> Plan:
     return Plan(form, request.wanted, choice.path, choice.degree, choice.how, terms)
 
 
-def _warn_if_slow(form: Form, entries: int, how: How) -> None:
+def _integrated(form: Form, how: How) -> list[Activation]:
+    """The activations whose moments take a two-dimensional quadrature for each entry."""
     acts = facts(form).activations
-    slow = [a for a in acts if not a.closed_form and (a.breaks or how.terms == 0)]
+    return [a for a in acts if not a.closed_form and (a.breaks or how.terms == 0)]
+
+
+def _warn_if_slow(form: Form, entries: int, how: How) -> None:
+    slow = _integrated(form, how)
     if slow and entries * 2e4 > PATIENCE:
         warnings.warn(
             f"{entries} kernel entries with the activation {slow[0].name!r} need a two-dimensional "
@@ -191,7 +203,9 @@ def _small(request: Request, inputs: Inputs) -> list[Float[np.ndarray, "n1 n2"]]
     how = choose_series(request, scope, "float64", len(first.q) * len(other.q))
     form, numbers = looped(request.form, known(request.numbers))
     plan = Plan(form, request.wanted, "layers", None, how)
-    tiles = cut_small(first, second)
+    # Where each entry costs a quadrature, few are computed for nothing.
+    side = TINY_TILE if _integrated(request.form, how) else SMALL_TILE
+    tiles = cut_small(first, second, side)
     shape = len(first.q), len(other.q)
     out = []
     for stack in stack_of_tiles(plan, numbers, *tiles.arguments):

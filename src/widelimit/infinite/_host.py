@@ -99,7 +99,7 @@ class SmallTiles(NamedTuple):
     arguments: tuple[np.ndarray | np.int32, ...]
 
 
-def cut_small(first: HostPoints, second: HostPoints | None) -> SmallTiles:
+def cut_small(first: HostPoints, second: HostPoints | None, side: int) -> SmallTiles:
     """Cut a matrix into tiles; without `second` it is symmetric, and its lower half is enough."""
     symmetric = second is None
     second = second or first
@@ -107,7 +107,6 @@ def cut_small(first: HostPoints, second: HostPoints | None) -> SmallTiles:
     if symmetric:
         np.fill_diagonal(minus, 0)
         np.fill_diagonal(plus, 2)
-    side = SMALL_TILE
     starts = [
         (i, j)
         for i in range(0, len(first.q), side)
@@ -116,6 +115,8 @@ def cut_small(first: HostPoints, second: HostPoints | None) -> SmallTiles:
     ]
     # Tiles beyond the last are never looked at, and stay as they come.
     room = 1 if len(starts) == 1 else SMALL_TILES
+    while room < len(starts):
+        room *= 4
     q1, q2 = np.empty((2, room, side))
     matrices = np.empty((2, room, side, side))
     q1[: len(starts)], q2[: len(starts)] = first.q[0], second.q[0]
@@ -136,9 +137,9 @@ def paste(
     symmetric: bool,
 ) -> Matrix:
     """The matrix from its tiles; of a symmetric one the upper half mirrors the lower."""
-    out = np.zeros(shape)
+    out, side = np.zeros(shape), tiles.shape[1]
     for (i, j), tile in zip(places, tiles, strict=False):
-        part = out[i : i + SMALL_TILE, j : j + SMALL_TILE]
+        part = out[i : i + side, j : j + side]
         part[...] = tile[: part.shape[0], : part.shape[1]]
     if symmetric:
         out = np.tril(out) + np.tril(out, -1).T

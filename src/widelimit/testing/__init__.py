@@ -1,12 +1,7 @@
 """Laws that every activation and every layer must obey, for our tests and for yours.
 
-Example:
-    >>> import jax.numpy as jnp, widelimit as wl
-    >>> from widelimit import testing
-    >>> mine = wl.Activation("wave", lambda x: jnp.sin(2 * x), parity="odd",
-    ...     dual=lambda c: jnp.exp(-2 * (c.q1 + c.q2)) * jnp.sinh(4 * c.k))
-    >>> testing.check_activation(mine)
-
+`check_activation(mine)` and `check_network(net)` raise at the first law that fails; `missing_rules(layer)`
+lists what a layer of your own cannot answer yet.
 """
 
 from ._activation_laws import ACTIVATION_LAWS as ACTIVATION_LAWS
