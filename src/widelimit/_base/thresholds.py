@@ -11,9 +11,13 @@ SMALL_TILE = 32  # points; side of the tiles of small matrices, one program for 
 TINY_TILE = 4  # points; the same where each entry costs a two-dimensional quadrature
 SMALL_TILES = 16  # tiles; up to 128 x 128 points compiling costs more than running, so it is cheap
 CAPACITIES = (32, 128, 256, 512, 1024, 2048)  # points; sizes for which large programs are compiled
+KNOWN_LENGTH = 2048  # points; beyond, tiles of unused rows are computed rather than counted
 CAPACITY_STEP = 256  # points; spacing of the sizes beyond, at most 12 % of unused rows
-SHORT_SIDE = {"cpu": 128}  # points; side of a tile up to 1024 points, so that few rows overlap
-LONG_SIDE = {"cpu": 256}  # points; beyond: on a CPU a tile's state stays in the cache
+TILE_SIDES = {
+    1024: 128,
+    3072: 256,
+}  # points; side of a CPU's tile up to so many, so that few rows overlap
+TILE_SIDE = 512  # points; beyond, and where sizes are exact: a tile's state stays in the cache
 DEVICE_SIDE = 2**14  # points; a GPU wants few and large tiles
 FEATURES = (16, 32, 64)  # features; numbers beyond FEW_FEATURES are filled up to one of these
 DIAGONAL_CHUNK = 2**12  # points; series coefficients of one chunk are some megabytes

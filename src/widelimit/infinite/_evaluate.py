@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, evaluating_now, is_traced, is_transformed
 from widelimit._base.thresholds import (
+    KNOWN_LENGTH,
     MANY,
     PATIENCE,
     PATIENT_SECONDS,
@@ -254,7 +255,9 @@ def fill_up(request: Request, inputs: Inputs) -> _Prepared:
     dies = scope.low == 0 and facts(request.form).vanishes
     first = filled(inputs.x1.astype(dtype), bias)
     second = None if inputs.x2 is None else filled(inputs.x2.astype(dtype), bias)
-    extra = Extra(dies, choice.profiles, (n1, n2))
+    # A loop of known length is faster, and rows that fill up are few where there are many.
+    counts = (n1, n2) if min(n1, n2) <= KNOWN_LENGTH else None
+    extra = Extra(dies, choice.profiles, counts)
     return _Prepared(_plan(request, form, choice), numbers, first, second, extra)
 
 

@@ -148,7 +148,8 @@ def paste(
 
 def capacity(n: int) -> int:
     """The number of rows for which the program that serves n of them is compiled."""
-    beyond = -(-n // CAPACITY_STEP) * CAPACITY_STEP
+    # Not a multiple of a large power of two: the columns of such a matrix compete for the same cache lines.
+    beyond = -(-(n - 8) // CAPACITY_STEP) * CAPACITY_STEP + 8
     return next((c for c in CAPACITIES if c >= n), beyond)
 
 

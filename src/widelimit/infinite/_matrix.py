@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.numerics import steer
-from widelimit._base.thresholds import DEVICE_SIDE, LONG_SIDE, SHORT_SIDE
+from widelimit._base.thresholds import DEVICE_SIDE, TILE_SIDE, TILE_SIDES
 from widelimit.layers import Layer
 
 from ._correlation import Points, as_points, correlation, map_correlation
@@ -250,8 +250,9 @@ def _mirrored(
 
 def _tile_shape(n1: int, n2: int, *, exact: bool, symmetric: bool) -> tuple[int, int]:
     """Rows and columns of a tile, both divisors of the sizes up to a small overlap."""
-    table = LONG_SIDE if max(n1, n2) > 1024 else SHORT_SIDE
-    side = table.get(jax.default_backend(), DEVICE_SIDE)
+    side = TILE_SIDE if jax.default_backend() == "cpu" else DEVICE_SIDE
+    if not exact:
+        side = next((s for most, s in TILE_SIDES.items() if max(n1, n2) <= most), side)
     if symmetric:
         rows = columns = _even(n1, side) if exact else min(n1, side)
     else:
