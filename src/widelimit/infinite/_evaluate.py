@@ -18,7 +18,7 @@ from widelimit._base.thresholds import (
     SMALL_TILE,
     TINY_TILE,
 )
-from widelimit.activations import Activation, How
+from widelimit.activations import How
 
 from ._host import cut_small, filled, fits_in_small_tiles, host_points, paste
 from ._host import second_moments as host_moments
@@ -36,6 +36,7 @@ from ._plan import (
     equal_norms,
     error_limit,
     facts,
+    integrated,
     known,
     looped,
     series,
@@ -148,14 +149,8 @@ def _plan(request: Request, form: Form, choice: Choice) -> Plan:
     return Plan(form, request.wanted, choice.path, choice.degree, choice.how, terms)
 
 
-def _integrated(form: Form, how: How) -> list[Activation]:
-    """The activations whose moments take a two-dimensional quadrature for each entry."""
-    acts = facts(form).activations
-    return [a for a in acts if not a.closed_form and (a.breaks or how.terms == 0)]
-
-
 def _warn_if_slow(form: Form, entries: int, how: How) -> None:
-    slow = _integrated(form, how)
+    slow = integrated(form, how)
     if slow and entries * 2e4 > PATIENCE:
         warnings.warn(
             f"{entries} kernel entries with the activation {slow[0].name!r} need a two-dimensional "
@@ -205,7 +200,7 @@ def _small(request: Request, inputs: Inputs) -> list[Float[np.ndarray, "n1 n2"]]
     form, numbers = looped(request.form, known(request.numbers))
     plan = Plan(form, request.wanted, "layers", None, how)
     # Where each entry costs a quadrature, few are computed for nothing.
-    side = TINY_TILE if _integrated(request.form, how) else SMALL_TILE
+    side = TINY_TILE if integrated(request.form, how) else SMALL_TILE
     tiles = cut_small(first, second, side)
     shape = len(first.q), len(other.q)
     out = []

@@ -18,7 +18,7 @@ from jaxtyping import Array, Int
 from widelimit._base.arrays import evaluating_now, value_of
 from widelimit._base.scalars import Scalar
 from widelimit._base.thresholds import CERTIFIED, CUT_OFF, EQUAL_NORMS
-from widelimit.activations import How
+from widelimit.activations import Activation, How
 from widelimit.interpret import Facts
 from widelimit.interpret import facts as facts_of
 from widelimit.layers import Dense, Layer, Phi, Repeat, Serial
@@ -140,6 +140,12 @@ def _activations(net: Layer) -> int:
 def closed(form: Form) -> bool:
     """Whether all moments are formulas (or are integrated in the plane in any case)."""
     return all(act.closed_form or bool(act.breaks) for act in facts(form).activations)
+
+
+def integrated(form: Form, how: How) -> list[Activation]:
+    """The activations whose moments take a two-dimensional quadrature for each entry."""
+    acts = facts(form).activations
+    return [a for a in acts if not a.closed_form and (a.breaks or how.terms == 0)]
 
 
 def series(form: Form, numbers: Numbers, scope: Scope, dtype: str, *, many: bool) -> How:
