@@ -77,13 +77,12 @@ def scope_of(inputs: Inputs) -> Scope | None:
         return None
     with jax.enable_x64(True), evaluating_now():
         on_host = jax.default_backend() == "cpu" or inputs.numpy
-        look = lambda x: _extremes_on_host(np.asarray(x)) if on_host else _extremes(x)
+        look = lambda x: _ends(host_moments(np.asarray(x))) if on_host else _extremes(x)
         values = np.asarray([look(jax.lax.stop_gradient(x)) for x in given])
     return Scope(float(values[:, 0].min()), float(values[:, 1].max()))
 
 
-def _extremes_on_host(x: Float[np.ndarray, "n d"]) -> tuple[float, float]:
-    q = host_moments(x)
+def _ends(q: Float[np.ndarray, " n"]) -> tuple[float, float]:
     return float(q.min()), float(q.max())
 
 
