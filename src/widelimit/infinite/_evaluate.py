@@ -32,7 +32,6 @@ from ._plan import (
     bias_as_feature,
     closed,
     cut_off,
-    depth,
     equal_norms,
     error_limit,
     facts,
@@ -161,10 +160,10 @@ def _warn_if_slow(form: Form, entries: int, how: How) -> None:
 
 def _warn_if_deep(request: Request, entries: int) -> None:
     """A compiled loop over layers does not hear Ctrl-C, so its length is told before."""
-    seconds = 1e-9 * depth(request.form) * max(entries, SMALL_TILE**2)
+    seconds = 1e-9 * facts(request.form).evaluated * max(entries, SMALL_TILE**2)
     if seconds > PATIENT_SECONDS and request.path != "profile":
         warnings.warn(
-            f"A network of {depth(request.form)} activations takes about {seconds / 3600:.2g} hours "
+            f"A network of {facts(request.form).evaluated} activations takes about {seconds / 3600:.2g} hours "
             f"for {entries} kernel entries, and cannot be interrupted.",
             stacklevel=5,
         )

@@ -5,7 +5,6 @@ numbers. Facts follow from the form alone, choices of precision from the numbers
 the inputs. All are cached by value, so that an equal network, typed again, costs nothing.
 """
 
-import dataclasses
 import functools
 from collections.abc import Hashable
 from typing import NamedTuple
@@ -21,7 +20,7 @@ from widelimit._base.thresholds import CERTIFIED, CUT_OFF, EQUAL_NORMS
 from widelimit.activations import Activation, How
 from widelimit.interpret import Facts
 from widelimit.interpret import facts as facts_of
-from widelimit.layers import Dense, Layer, Phi, Repeat, Serial
+from widelimit.layers import Dense, Layer, Serial
 
 from ._loops import with_loops
 from ._variances import choose_how
@@ -119,22 +118,6 @@ def looped(form: Form, numbers: tuple[float, ...]) -> tuple[Form, Numbers]:
 def facts(form: Form) -> Facts:
     """What follows from the form; a bias that is not exactly 0 may be there."""
     return facts_of(example(form))
-
-
-@functools.lru_cache(maxsize=512)
-def depth(form: Form) -> int:
-    """The number of activations that are evaluated, repetitions counted."""
-    return _activations(example(form))
-
-
-def _activations(net: Layer) -> int:
-    """Of all fields that are layers, or tuples of layers."""
-    if isinstance(net, Phi):
-        return 1
-    parts = [getattr(net, field.name) for field in dataclasses.fields(net)]
-    flat = [p for part in parts for p in (part if isinstance(part, tuple) else (part,))]
-    times = net.times if isinstance(net, Repeat) else 1
-    return times * sum(_activations(part) for part in flat if isinstance(part, Layer))
 
 
 def closed(form: Form) -> bool:

@@ -27,6 +27,7 @@ class Facts(State):
         vanishes: A zero input gives a zero output.
         zonal: For inputs of one norm the kernel is a function of the angle between them.
         activations: Those inside, in order, repeated ones once.
+        evaluated: How many activations a signal meets, repetitions counted.
         cites: Keys of the works that the layers and activations rest on.
     """
 
@@ -36,6 +37,7 @@ class Facts(State):
     vanishes: bool = True
     zonal: bool = True
     activations: tuple[Activation, ...] = ()
+    evaluated: int = 0
     cites: tuple[str, ...] = ()
 
     def _but(self, **changes: Any) -> Self:
@@ -57,6 +59,7 @@ class Facts(State):
             degree=_times(self.degree, activation.degree),
             vanishes=self.vanishes and activation.vanishes,
             activations=_union(self.activations, (activation,)),
+            evaluated=self.evaluated + 1,
             cites=_union(self.cites, activation.cites),
         )
 
@@ -74,6 +77,7 @@ class Facts(State):
             vanishes=all(state.vanishes for state in met),
             zonal=all(state.zonal for state in met),
             activations=_union(*(state.activations for state in met)),
+            evaluated=self.evaluated + sum(part.evaluated - self.evaluated for part in parts),
             cites=_union(*(state.cites for state in met)),
         )
 
@@ -89,6 +93,7 @@ class Facts(State):
             vanishes=self.vanishes and once.vanishes,
             zonal=self.zonal and once.zonal,
             activations=_union(self.activations, once.activations),
+            evaluated=self.evaluated + once.evaluated * (times if isinstance(times, int) else 1),
             cites=_union(self.cites, once.cites),
         )
 
