@@ -82,14 +82,13 @@ def _apply_values(
 
 
 @layer_pass("it is applied", otherwise=_apply_values)
-def forward(layer: Layer, params: Params, x: Signals, shift: PyTree, how: How) -> Outputs:
+def forward(layer: Layer, params: Params, x: Signals, shift: PyTree, how: How):
     """The outputs, and a tree with a `Tap` for each `Dense`.
 
     `shift`, a tree of the same shape, is added to the output of each `Dense`; the derivative in it
     at zero is the back-propagated signal. None adds nothing. A rule is needed by layers with weights
     of their own only.
     """
-    raise NotImplementedError
 
 
 @forward.register

@@ -25,13 +25,12 @@ def _draw_inside(
 
 
 @layer_pass("its weights are drawn", otherwise=_draw_inside)
-def draw(layer: Layer, visit: Visit, key: PRNGKeyArray, dtype: np.dtype, how: How) -> Params:
+def draw(layer: Layer, visit: Visit, key: PRNGKeyArray, dtype: np.dtype, how: How):
     """The parameters of a layer, shaped like the description.
 
     `visit.before.channels` and `visit.after.channels` are the widths before and behind it. A rule is
     needed by layers with weights of their own only.
     """
-    raise NotImplementedError
 
 
 @draw.register(Serial)

@@ -31,9 +31,8 @@ def interpret(layer: Layer, state: S) -> S:
 
 
 @layer_pass("what it does to a signal is written")
-def propagate(layer: Layer, state: State) -> State:
+def propagate(layer: Layer, state: State):
     """The rule of one layer, by the operations of a state (`interpret` runs it)."""
-    raise NotImplementedError
 
 
 @propagate.register
