@@ -13,18 +13,14 @@ SMALL_TILES = 16  # tiles; up to 128 x 128 points compiling costs more than runn
 CAPACITIES = (32, 128, 256, 512, 1024, 2048)  # points; sizes for which large programs are compiled
 KNOWN_LENGTH = 2048  # points; beyond, tiles of unused rows are computed rather than counted
 CAPACITY_STEP = 256  # points; spacing of the sizes beyond, at most 12 % of unused rows
-TILE_SIDES = {
-    1024: 128,
-    3072: 256,
-}  # points; side of a CPU's tile up to so many, so that few rows overlap
+# points; side of a CPU's tile up to so many points, so that few rows overlap
+TILE_SIDES = {1024: 128, 3072: 256}
 TILE_SIDE = 512  # points; beyond, and where sizes are exact: a tile's state stays in the cache
 DEVICE_SIDE = 2**14  # points; a GPU wants few and large tiles
 FEATURES = (16, 32, 64)  # features; numbers beyond FEW_FEATURES are filled up to one of these
 DIAGONAL_CHUNK = 2**12  # points; series coefficients of one chunk are some megabytes
 MATVEC_ENTRIES = 2**22  # entries; a strip of the matrix that is multiplied and forgotten
-MANY = (
-    2**12
-)  # entries; from here a long series, right to 1e-9, is preferred to a quadrature for each
+MANY = 2**12  # entries; from here a long series (1e-9) is preferred to a quadrature for each
 PATIENT_SECONDS = 300  # seconds that a deep network may take, by estimate, without a warning
 PATIENCE = 2e10  # evaluations of an activation; about a minute, after which a warning is due
 
@@ -32,20 +28,16 @@ PATIENCE = 2e10  # evaluations of an activation; about a minute, after which a w
 
 FEW_FEATURES = 8  # features; up to here differences are cheaper than a matrix product
 CHEAP_DIFFERENCES = 2**21  # multiplications; below this the same holds for any number of features
-NEARLY_PARALLEL = {
-    "float64": 1e-3,
-    "float32": 1e-2,
-}  # 1 - |rho|; below, a matrix product's rounding shows in deep networks (1e-12 at depth 100)
+# 1 - |rho|; below, a matrix product's rounding shows in deep networks (1e-12 at depth 100)
+NEARLY_PARALLEL = {"float64": 1e-3, "float32": 1e-2}
 PICKS = 8  # entries of a row; so many nearly parallel ones are repaired one by one
 
 # --- profiles ----------------------------------------------------------------------------------------
 
 NODES = 256  # Chebyshev nodes; enough for depth 200 and for residual branches of weight 0.01
 CUT_OFF = {"float64": 1e-15, "float32": 2e-8}  # relative; coefficients below are not used
-CERTIFIED = {
-    "float64": 1e-13,
-    "float32": 1e-6,
-}  # relative; a profile with a larger error is not used
+# relative; a profile with a larger error is not used
+CERTIFIED = {"float64": 1e-13, "float32": 1e-6}
 EQUAL_NORMS = 8  # units of rounding; squared norms that differ by less count as equal
 
 # --- Gaussian moments --------------------------------------------------------------------------------
