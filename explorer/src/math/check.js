@@ -25,7 +25,7 @@ export function errors(golden) {
     const which = activations.get(k.net.act)?.table ? "table" : "closed";
     const x = [point(0), ...golden.angle.map(point)];
     /** @type {[number, number][]} */
-    const pairs = golden.angle.map((_, /** @type {number} */ i) => [0, i + 1]);
+    const pairs = golden.angle.map((/** @type {number} */ _, /** @type {number} */ i) => [0, i + 1]);
     const found = layered(k.net, x, pairs);
     const curve = profile(k.net, 0.5);
     for (const kind of /** @type {const} */ (["ntk", "nngp"])) {
@@ -36,7 +36,7 @@ export function errors(golden) {
       worst.kernels += k[kind].length;
     }
     if (k.line) {
-      const line = layered(k.net, golden.line, golden.line.map((_, /** @type {number} */ i) => [0, i]));
+      const line = layered(k.net, golden.line, golden.line.map((/** @type {number} */ _, /** @type {number} */ i) => [0, i]));
       compare("closed", line.ntk, k.line);
       worst.kernels += k.line.length;
     }

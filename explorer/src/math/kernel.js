@@ -225,6 +225,14 @@ export class Profile {
     this.error = Math.max(nngp.error, ntk.error);
   }
 
+  /** Count what the series misses at equal inputs, where a chaotic network has a spike. @param {number} ntk Over K(x, x). */
+  withPeak(ntk) {
+    const miss = (/** @type {Kind} */ kind, /** @type {number} */ exact) =>
+      exact === 0 ? 0 : Math.abs(this.atAngle(kind, 0) / (this.scale || 1) - exact) / Math.abs(exact);
+    this.error = Math.max(this.error, this.scale > 0 ? miss("ntk", ntk) : 0, this.scale > 0 ? miss("nngp", 1) : 0);
+    return this;
+  }
+
   /** @param {Kind} kind @param {number} minus 1 - rho @param {number} plus 1 + rho */
   at(kind, minus, plus) {
     const { shift, coefficients } = this.series[kind];
@@ -281,7 +289,7 @@ export function profile(net, variance) {
       chop(rho.subarray(0, NODES), SHIFTS[row], size(rho)),
       chop(s.ntk.subarray(0, NODES), SHIFTS[row], size(s.ntk)),
       variance,
-    );
+    ).withPeak(s.ntk[NODES]);
     if (!best || terms(found) < terms(best)) best = found;
     if (terms(best) <= 110) break;
   }
