@@ -10,7 +10,7 @@ import { embed, probes, random } from "./state.js";
 /** @typedef {import("./math/kernel.js").Net} Net */
 /** @typedef {import("./math/kernel.js").Kind} Kind */
 
-export const GRID = { circle: 241, line: 181 };
+export const GRID = { circle: 241, line: 121 };
 const CURVE = 140; // angles of the kernel's curve
 const WAVES = 512; // samples of the kernel for its Fourier coefficients
 const MOST_WAVES = 120; // of a draw on the circle
@@ -71,9 +71,41 @@ class Kernels {
     this.zonal = this.certified && (tab !== "line" || scaleFree(net));
     if (tab === "line" && net.kind === "profile") throw new Outside("A profile is for inputs of one norm. Use the circle.");
     this.memory = /** @type {Map<string, [number, number]>} */ (new Map());
-    /** @type {Map<number, {ntk: Float64Array, nngp: Float64Array}>} */
+    /** @type {Map<string, {ntk: Float64Array, nngp: Float64Array}>} */
     this.columns = new Map();
     this.coarse = /** @type {Float64Array | null} */ (null);
+    /** @type {Partial<Record<Kind, Float64Array>>} */
+    this.curves = {};
+    /** @type {Partial<Record<Kind, Float64Array>>} */
+    this.fourier = {};
+  }
+
+  /** The matrix between the grid and inputs, one remembered column for each. @param {number[][]} places @param {number[][]} x @param {Kind} kind */
+  cross(places, x, kind) {
+    const m = places.length, n = x.length;
+    if (this.columns.size > 1500) this.columns.clear();
+    const missing = x.filter((p) => !this.columns.has(String(p)));
+    if (missing.length) {
+      if (this.zonal) {
+        for (const p of missing) {
+          const of = (/** @type {Kind} */ k) => Float64Array.from(places, (z) => this.value(z, p, k));
+          this.columns.set(String(p), { ntk: of("ntk"), nngp: of("nngp") });
+        }
+      } else {
+        /** @type {[number, number][]} */
+        const pairs = [];
+        missing.forEach((_, j) => places.forEach((_, i) => pairs.push([i, m + j])));
+        const found = layered(this.net, [...places, ...missing], pairs);
+        missing.forEach((p, j) =>
+          this.columns.set(String(p), { ntk: found.ntk.slice(j * m, (j + 1) * m), nngp: found.nngp.slice(j * m, (j + 1) * m) }));
+      }
+    }
+    const out = new Float64Array(m * n);
+    x.forEach((p, j) => {
+      const column = this.columns.get(String(p))?.[kind] ?? new Float64Array(m);
+      for (let i = 0; i < m; i++) out[i * n + j] = column[i];
+    });
+    return out;
   }
 
   /** Both kernels of two inputs, by norm and direction. @param {number[]} x @param {number[]} z @param {Kind} kind */
@@ -151,11 +183,11 @@ const known = new Map();
 
 /** @param {Net} net @param {State["tab"]} tab @param {any} file */
 function kernels(net, tab, file) {
-  const key = `${tab} ${JSON.stringify(net)} ${net.kind === "profile" ? file?.scale : ""}`;
+  const key = `${tab} ${JSON.stringify(net.kind === "mlp" ? { ...net, alpha: 1 } : net)} ${net.kind === "profile" ? file?.scale : ""}`;
   let found = known.get(key);
   if (!found) {
     found = new Kernels(net, tab, file);
-    if (known.size >= 6) known.delete(/** @type {string} */ (known.keys().next().value));
+    if (known.size >= 8) known.delete(/** @type {string} */ (known.keys().next().value));
     known.set(key, found);
   }
   return found;
@@ -165,6 +197,11 @@ const WAVE_ANGLES = Float64Array.from({ length: WAVES / 2 + 1 }, (_, k) => (2 * 
 
 /** Fourier coefficients of the kernel on the circle. @param {Kernels} kernel @param {Kind} kind */
 function waves(kernel, kind) {
+  return (kernel.fourier[kind] ??= wavesNow(kernel, kind));
+}
+
+/** @param {Kernels} kernel @param {Kind} kind */
+function wavesNow(kernel, kind) {
   const re = new Float64Array(WAVES), im = new Float64Array(WAVES);
   atAngles(kernel, kind, WAVE_ANGLES).forEach((v, k) => (re[k] = re[(WAVES - k) % WAVES] = v));
   fft(re, im);
@@ -228,16 +265,15 @@ function priors(s, k, at, x) {
       return { grid: Float64Array.from(at, f), data: Float64Array.from(s.points, (p) => f(p[0])) };
     });
   }
-  const rough = Float64Array.from({ length: 61 }, (_, i) => -3 + i / 10);
-  const spots = Array.from(rough, (v) => [v, 1]);
+  const spots = Array.from({ length: 61 }, (_, i) => [at[2 * i], 1]); // every second place of the grid
   const all = 61 + n;
   k.coarse ??= k.matrix(spots, spots, "nngp", true);
-  const side = k.matrix(x, spots, "nngp", false), own = k.matrix(x, x, "nngp", true);
+  const side = k.cross(Array.from(at, (v) => [v, 1]), x, "nngp"), own = k.matrix(x, x, "nngp", true);
   const joint = new Float64Array(all * all);
   for (let i = 0; i < all; i++) {
     for (let j = 0; j < all; j++) {
       joint[i * all + j] =
-        i < 61 ? (j < 61 ? k.coarse[i * 61 + j] : side[(j - 61) * 61 + i]) : j < 61 ? side[(i - 61) * 61 + j] : own[(i - 61) * n + j - 61];
+        i < 61 ? (j < 61 ? k.coarse[i * 61 + j] : side[2 * i * n + j - 61]) : j < 61 ? side[2 * j * n + i - 61] : own[(i - 61) * n + j - 61];
     }
   }
   const l = root(joint, all);
@@ -263,7 +299,7 @@ function lane(s, net, t, file) {
   const k = kernels(net, s.tab, file);
   const p = k.profile;
   const { kind } = s;
-  const curve = atAngles(k, kind, angles);
+  const curve = (k.curves[kind] ??= atAngles(k, kind, angles));
   const peak = curve[0];
   const unit = peak > 0 ? 1 / peak : 1;
   const time = t ?? (s.time === Infinity ? Infinity : s.time === -Infinity ? 0 : 10 ** s.time * unit);
@@ -299,7 +335,7 @@ function lane(s, net, t, file) {
   if (s.tab === "sphere") return base;
   const at = grid(s.tab);
   const places = Array.from(at, (v) => embed(s.tab, [v]));
-  const { mean, std, operator } = moments(k, kind, spectral, places, x, dual, time);
+  const { mean, std, operator } = moments(k, kind, spectral, places, x, dual, time, true);
   const draws = priors(s, k, at, x).map(({ grid: f, data }) => {
     const gap = Float64Array.from(y, (v, i) => v - data[i]);
     const moved = times(operator, n, gap);
@@ -311,12 +347,12 @@ function lane(s, net, t, file) {
 /**
  * Mean and standard deviation over trained networks (the library's `ensemble`).
  * @param {Kernels} k @param {Kind} kind @param {Spectral} spectral @param {number[][]} places @param {number[][]} x
- * @param {Float64Array} dual @param {number} t
+ * @param {Float64Array} dual @param {number} t @param {boolean} [fixed] Whether the places are those of the grid.
  */
-function moments(k, kind, spectral, places, x, dual, t) {
+function moments(k, kind, spectral, places, x, dual, t, fixed = false) {
   const n = x.length, m = places.length;
-  const cross = k.matrix(places, x, kind, false);
-  const prior = k.matrix(places, x, "nngp", false);
+  const cross = fixed ? k.cross(places, x, kind) : k.matrix(places, x, kind, false);
+  const prior = fixed ? k.cross(places, x, "nngp") : k.matrix(places, x, "nngp", false);
   const own = k.matrix(x, x, "nngp", true);
   const phi = spectral.operator(t);
   const operator = new Float64Array(m * n);

@@ -50,7 +50,7 @@ export class Page {
     this.kept = new Map();
     /** @type {((s: State) => void)[]} */
     this.listeners = [];
-    /** @type {Map<string, {canvas: HTMLCanvasElement, visible: boolean, note: HTMLElement, width: number}>} */
+    /** @type {Map<string, {canvas: HTMLCanvasElement, visible: boolean, note: HTMLElement, key: string}>} */
     this.cards = new Map();
     this.playing = 0;
     this.stop = -1;
@@ -137,6 +137,7 @@ export class Page {
         this.frames.push(performance.now() - asked);
         if (this.frames.length > 600) this.frames.shift();
         this.draw();
+        if (this.frames.length === 1) requestAnimationFrame(() => performance.mark("widelimit-ready"));
         this.controls.time(result.a ? result.a.t : NaN);
       })
       .catch((error) => {
@@ -201,6 +202,10 @@ export class Page {
         const width = canvas.clientWidth, height = canvas.clientHeight;
         if (!width) continue;
         const scale = Math.min(devicePixelRatio || 1, 2);
+        // A view that would look the same is left alone.
+        const key = view.key ? JSON.stringify([width, height, scale, this.dark, view.key(this.scene)]) : "";
+        if (key && key === card.key) continue;
+        card.key = key;
         if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
           canvas.width = Math.round(width * scale);
           canvas.height = Math.round(height * scale);
@@ -231,7 +236,7 @@ export class Page {
       const card = make("section", { class: `card view${view.wide ? " wide" : ""}`, id: `view-${view.id}`, "aria-label": view.title },
         make("div", { class: "head" }, make("h2", {}, view.title), save), make("p", { class: "look" }, view.look), canvas, note);
       main.append(card);
-      this.cards.set(view.id, { canvas, visible: true, note, width: 0 });
+      this.cards.set(view.id, { canvas, visible: true, note, key: "" });
       watch.observe(canvas);
       attach(this, view.id, canvas);
     }
@@ -296,8 +301,13 @@ export class Page {
   equation(node, net) {
     const text = equation(net);
     if (node.dataset.latex === text) return;
+    const write = () => katex.render(node.dataset.latex ?? "", node, { throwOnError: false, displayMode: false, output: "htmlAndMathml" });
+    const first = node.dataset.latex === undefined;
     node.dataset.latex = text;
-    katex.render(text, node, { throwOnError: false, displayMode: false, output: "htmlAndMathml" });
+    if (first) return write();
+    // Typesetting costs more than a frame; it follows when the slider rests for a moment.
+    clearTimeout(Number(node.dataset.timer));
+    node.dataset.timer = String(setTimeout(write, 90));
   }
 
   // --- what leaves the page -------------------------------------------------------------------------------------------

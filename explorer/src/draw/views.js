@@ -15,7 +15,7 @@ import { Plot, short } from "./pen.js";
  *   runs: import("../twin.js").Run[], selected: number, hover: {id: string, x: number, y: number} | null,
  *   eye: {lon: number, lat: number}}} Scene
  * @typedef {{id: string, title: string, look: string, draw: (pen: Pen, theme: Theme, scene: Scene) => void, say: (scene: Scene) => string,
- *   height: number, wide?: boolean, shown?: (s: State) => boolean}} View
+ *   key?: (scene: Scene) => unknown[], height: number, wide?: boolean, shown?: (s: State) => boolean}} View
  */
 
 /** @type {{light: Theme, dark: Theme}} */
@@ -198,6 +198,7 @@ const kernel = {
   title: "Kernel by angle",
   look: "Peak scaled to 1. A ReLU tangent kernel has a kink at 0 (dashed tangent): sharper for a deeper MLP, almost none for a ResNet with small \u03b1.",
   height: 260,
+  key: ({ state, result, hover }) => [state.kind, state.tab, result?.a?.curve[7], result?.b?.curve[7], result?.a?.kink, result?.b?.kink, result?.sibling?.curve[7], result?.sibling?.net, hover],
   draw(pen, theme, scene) {
     const { state, result } = scene;
     if (!result?.a) return nothing(pen, theme, "No kernel; see the sentence above.");
@@ -466,6 +467,7 @@ const twin = {
   height: 280,
   wide: true,
   shown: (s) => s.tab !== "sphere",
+  key: ({ state, result, runs }) => [state.points, state.tab, state.width, result?.a?.t, runs.length, runs.map((r) => r.done)],
   draw(pen, theme, scene) {
     const { state, result, runs } = scene;
     const lane = result?.a;
@@ -527,6 +529,7 @@ const phase = {
   title: "Phase diagram of the MLP",
   look: "Blue: ordered, depth makes all inputs alike. Orange: chaotic, depth tears neighbours apart. Drag the point to set \u03c3w and \u03c3b.",
   height: 260,
+  key: ({ state, phases }) => [phases?.act, state.a.w, state.a.b, state.a.kind, state.b?.w, state.b?.b, state.b?.kind],
   draw(pen, theme, scene) {
     const plot = phasePlot(pen, theme);
     const map = scene.phases;

@@ -96,11 +96,13 @@ const unequal = (q1, q2) => Math.abs(q1 - q2) > 4 * EPS * Math.min(q1, q2);
  *   moment: (q: number) => number,
  *   dual: (q1: number, q2: number, minus: number, plus: number) => number,
  *   dot: (q1: number, q2: number, minus: number, plus: number) => number,
+ *   both: (q1: number, q2: number, minus: number, plus: number) => void,
  *   mean: (q1: number, q2: number, minus: number, plus: number) => number,
  *   gap: ((q1: number, q2: number) => number) | null}} of
  * @returns {Activation}
  */
 function smooth(of) {
+  // `both` writes E[phi phi] and E[phi' phi'] to `out`, sharing what they share.
   const { parity, dual, dot, mean } = of;
   const moment = (/** @type {number} */ q) => of.moment(bounded(q));
   const gap =
@@ -125,8 +127,9 @@ function smooth(of) {
       const flip = parity !== null && minus > plus;
       const m = flip ? plus : minus;
       const p = flip ? minus : plus;
-      const rho = dual(q1, q2, m, p) / size;
-      const slope = (dot(q1, q2, m, p) * scale) / size;
+      of.both(q1, q2, m, p);
+      const rho = out[0] / size;
+      const slope = (out[1] * scale) / size;
       let low = Math.max(1 - rho, 0);
       if (m < 1e-3) {
         const uneven = unequal(given1, given2);
@@ -237,6 +240,12 @@ const erfActivation = smooth({
     shares(2, a, b, m, p);
     return ((4 / PI) * both()) / Math.sqrt(cosine2);
   },
+  both(a, b, m, p) {
+    shares(2, a, b, m, p);
+    const root = Math.sqrt(cosine2);
+    out[0] = (2 / PI) * Math.atan2(y * rho, root);
+    out[1] = ((4 / PI) * both()) / root;
+  },
   mean(a, b, m, p) {
     shares(2, a, b, m, p);
     return (4 / PI) * both() * arcSlope();
@@ -265,6 +274,14 @@ const gelu = smooth({
     shares(1, q1, q2, m, p);
     const tilt = ((y * rho) / Math.sqrt(cosine2)) * (s1 + s2 + (s1 * s2) / cosine2);
     return 0.25 + (arc() + tilt) / (2 * PI);
+  },
+  both(q1, q2, m, p) {
+    shares(1, q1, q2, m, p);
+    const root = Math.sqrt(cosine2), turn = Math.atan2(y * rho, root), sum = s1 + s2;
+    const bulk = (y * y * (minus * plus + rho * rho * sum)) / root;
+    const tilt = ((y * rho) / root) * (sum + (s1 * s2) / cosine2);
+    out[0] = Math.sqrt(q1) * Math.sqrt(q2) * rho * (0.25 + turn / (2 * PI)) + bulk / both() / (2 * PI);
+    out[1] = 0.25 + (turn + tilt) / (2 * PI);
   },
   mean(q1, q2, m, p) {
     shares(1, q1, q2, m, p);
@@ -295,6 +312,12 @@ const gaussian = smooth({
     shares(2, a, b, m, p);
     const root = Math.sqrt(cosine2);
     return (2 * y * rho * (both() / root) ** 2) / root;
+  },
+  both(a, b, m, p) {
+    shares(2, a, b, m, p);
+    const root = Math.sqrt(cosine2), ratio = both() / root;
+    out[0] = ratio;
+    out[1] = (2 * y * rho * ratio * ratio) / root;
   },
   mean(q1, q2, m, p) {
     shares(2, q1, q2, m, p);
@@ -353,6 +376,10 @@ const sin = smooth({
   moment: (q) => wave(q, q, 0, 2, -1),
   dual: (a, b, m, p) => wave(a, b, m, p, -1),
   dot: (a, b, m, p) => wave(a, b, m, p, 1),
+  both(a, b, m, p) {
+    out[0] = wave(a, b, m, p, -1);
+    out[1] = wave(a, b, m, p, 1);
+  },
   mean: (a, b, m, p) => waveMean(a, b, m, p, 1),
   gap: (a, b) => waveGap(a, b, -1),
 });
@@ -367,6 +394,10 @@ const cos = smooth({
   moment: (q) => wave(q, q, 0, 2, 1),
   dual: (a, b, m, p) => wave(a, b, m, p, 1),
   dot: (a, b, m, p) => wave(a, b, m, p, -1),
+  both(a, b, m, p) {
+    out[0] = wave(a, b, m, p, 1);
+    out[1] = wave(a, b, m, p, -1);
+  },
   mean: (a, b, m, p) => waveMean(a, b, m, p, -1),
   gap: (a, b) => waveGap(a, b, 1),
 });
