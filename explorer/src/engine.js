@@ -235,6 +235,17 @@ function fall(points) {
   return -xy / xx;
 }
 
+/** Places from coarse to fine: a factor of a smooth kernel then interpolates, and does not extrapolate. @param {number} n */
+function coarseFirst(n) {
+  const seen = new Set([0, n - 1]);
+  for (let k = 1; seen.size < n; k++) {
+    let v = 0;
+    for (let i = k, b = 0.5; i; i >>= 1, b /= 2) if (i & 1) v += b;
+    seen.add(Math.round(v * (n - 1)));
+  }
+  return [...seen];
+}
+
 /** Functions drawn from the prior, at the grid and at the data. @param {State} s @param {Kernels} k @param {Float64Array} at @param {number[][]} x */
 function priors(s, k, at, x) {
   const n = x.length;
@@ -265,15 +276,19 @@ function priors(s, k, at, x) {
       return { grid: Float64Array.from(at, f), data: Float64Array.from(s.points, (p) => f(p[0])) };
     });
   }
-  const spots = Array.from({ length: 61 }, (_, i) => [at[2 * i], 1]); // every second place of the grid
-  const all = 61 + n;
+  // Every place of the grid, or every second one where layers are run for each pair of many.
+  const step = k.zonal || k.net.depth <= 12 ? 1 : 2, rough = (at.length - 1) / step + 1;
+  const order = coarseFirst(rough);
+  const spots = order.map((i) => [at[step * i], 1]);
+  const all = rough + n;
   k.coarse ??= k.matrix(spots, spots, "nngp", true);
   const side = k.cross(Array.from(at, (v) => [v, 1]), x, "nngp"), own = k.matrix(x, x, "nngp", true);
   const joint = new Float64Array(all * all);
   for (let i = 0; i < all; i++) {
-    for (let j = 0; j < all; j++) {
-      joint[i * all + j] =
-        i < 61 ? (j < 61 ? k.coarse[i * 61 + j] : side[2 * i * n + j - 61]) : j < 61 ? side[2 * j * n + i - 61] : own[(i - 61) * n + j - 61];
+    for (let j = 0; j <= i; j++) {
+      const value =
+        i < rough ? k.coarse[i * rough + j] : j < rough ? side[step * order[j] * n + i - rough] : own[(i - rough) * n + j - rough];
+      joint[i * all + j] = joint[j * all + i] = value;
     }
   }
   const l = root(joint, all);
@@ -282,12 +297,10 @@ function priors(s, k, at, x) {
     const z = Float64Array.from({ length: all }, normal);
     const f = new Float64Array(all);
     for (let i = 0; i < all; i++) for (let j = 0; j <= i; j++) f[i] += l[i * all + j] * z[j];
-    const between = (/** @type {number} */ u) => {
-      const place = Math.min(Math.max((u + 3) * 10, 0), 59.999999);
-      const i = Math.floor(place);
-      return f[i] + (place - i) * (f[i + 1] - f[i]);
-    };
-    return { grid: Float64Array.from(at, between), data: f.slice(61) };
+    const on = new Float64Array(rough);
+    order.forEach((i, j) => (on[i] = f[j]));
+    const grid = at.map((_, i) => (i % step ? (on[(i - 1) / step] + on[(i + 1) / step]) / 2 : on[i / step]));
+    return { grid, data: f.slice(rough) };
   });
 }
 

@@ -27,7 +27,6 @@ export function make(tag, props = {}, ...children) {
   return node;
 }
 
-const GLOBE = 150; // pixels of the picture of the sphere
 
 export class Page {
   constructor() {
@@ -127,9 +126,11 @@ export class Page {
     this.stale = false;
     const asked = performance.now();
     const { state } = this;
+    // Pixels of the picture of the sphere: as many as can be painted in real time.
+    const size = Math.round(Math.min(Math.max(Math.sqrt(2.4e6 / (state.points.length + 1) / (state.b ? 2 : 1)), 120), 280));
     const patience = setTimeout(() => this.sentence("Computing \u2026"), 400);
     this.client
-      .ask({ type: "compute", state, file: this.file, view: { ...this.scene.eye, size: GLOBE } })
+      .ask({ type: "compute", state, file: this.file, view: { ...this.scene.eye, size } })
       .then(({ result, globes }) => {
         this.scene.result = result;
         this.scene.globes = globes;
@@ -476,7 +477,8 @@ export class Page {
     );
     const card = byId(`view-${stop.view}`);
     card.classList.add("marked");
-    card.scrollIntoView({ block: "center", behavior: this.still.matches ? "auto" : "smooth" });
+    box.classList.toggle("west", ["phase", "twin"].includes(stop.view));
+    card.scrollIntoView({ block: innerWidth < 860 ? "start" : "center", behavior: this.still.matches ? "auto" : "smooth" });
     /** @type {HTMLElement} */ (box.querySelector("h2")).focus({ preventScroll: true });
   }
 

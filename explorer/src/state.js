@@ -291,8 +291,8 @@ export function equation(n) {
   const phi = `\\varphi(x)&=${act ? act.latex : ""}`;
   if (n.kind === "mlp") {
     return (
-      `\\begin{aligned}x^{(l)}&=\\varphi\\big(\\tfrac{${n.w}}{\\sqrt n}W^{(l)}x^{(l-1)}${bias("l")}\\big),\\;\\; l\\le ${n.depth}\\\\` +
-      `f(x)&=\\tfrac{${n.w}}{\\sqrt n}W^{(${n.depth + 1})}x^{(${n.depth})}${bias(String(n.depth + 1))}\\\\${phi}\\end{aligned}`
+      `\\begin{aligned}x^{(l)}&=\\varphi\\big(\\tfrac{${n.w}}{\\sqrt n}W^{(l)}x^{(l-1)}${bias("l")}\\big)\\\\` +
+      `f(x)&=\\tfrac{${n.w}}{\\sqrt n}W^{(${n.depth + 1})}x^{(${n.depth})}${bias(String(n.depth + 1))}\\\\${phi},\\;\\; l\\le ${n.depth}\\end{aligned}`
     );
   }
   return (

@@ -211,7 +211,7 @@ export class Plot {
   curve(xs, ys, ink) {
     const far = 4 * this.h;
     const px = Float64Array.from(xs, (v) => this.x(v));
-    const py = Float64Array.from(ys, (v) => Math.min(Math.max(this.y(v), -far), far));
+    const py = Float64Array.from(ys, (v) => Math.min(Math.max(this.y(v), this.t - far), this.t + far));
     this.pen.clip(this.l, this.t - 1, this.w, this.h + 2, () => this.pen.path(px, py, ink));
   }
 

@@ -92,8 +92,24 @@ export function functionPlot(pen, theme, s) {
     pen, theme,
     { lo: circle ? -Math.PI : -3, hi: circle ? Math.PI : 3, ticks: circle ? PI_TICKS : undefined, label: circle ? "angle on the circle" : "x" },
     { lo: -2.2, hi: 2.2, ticks: [[-2, "\u22122"], [-1, "\u22121"], [0, "0"], [1, "1"], [2, "2"]] },
-    { l: 34, r: 14, t: 10, b: 32 },
+    { l: 34, r: 14, t: 10, b: s.b ? 32 + STRIP : 32 },
   );
+}
+
+const STRIP = 74; // pixels for the difference of two networks
+
+/** A - B below the function. @param {Pen} pen @param {Theme} theme @param {Float64Array} at @param {Lane} a @param {Lane} b */
+function difference(pen, theme, at, a, b) {
+  const apart = a.mean.map((v, i) => v - b.mean[i]);
+  const most = Number(Math.max(apart.reduce((m, v) => Math.max(m, Math.abs(v)), 0), 1e-3).toPrecision(1)), top = most * 1.5;
+  const plot = new Plot(
+    pen, theme, { lo: at[0], hi: at[at.length - 1], ticks: [] }, { lo: -top, hi: top, ticks: [[-most, short(-most)], [0, "0"], [most, short(most)]] },
+    { l: 34, r: 14, t: pen.height - STRIP + 8, b: 6 },
+  );
+  plot.axes();
+  plot.band(at, apart.map((v) => Math.min(v, 0)), apart.map((v) => Math.max(v, 0)), { fill: theme.faint, alpha: 0.25 });
+  plot.curve(at, apart, { stroke: theme.ink, width: 1.5 });
+  pen.text("A \u2212 B", plot.l + 6, plot.t + 12, { fill: theme.ink, size: 12, weight: 600 });
 }
 
 /** @type {View} */
@@ -124,7 +140,9 @@ const functions = {
       if (mark && state.points.length <= 40) pen.text(mark, plot.x(p[0]) + 9, plot.y(p[1]) - 7, { fill: theme.faint, size: 12, italic: true });
     });
     if (!state.points.length) pen.text("Click to add a point.", pen.width / 2, plot.y(-1.5), { fill: theme.faint, align: "middle", size: 14 });
-    if (scene.result?.b) legend(pen, theme, [[theme.a, "A"], [theme.b, "B"]], plot.l + 8, plot.t + 16);
+    const { a, b } = scene.result ?? {};
+    if (state.b) legend(pen, theme, [[theme.a, "A"], [theme.b, "B"]], plot.l + 8, plot.t + 16);
+    if (state.b && a && b && a.mean.length === at.length && b.mean.length === at.length) difference(pen, theme, at, a, b);
   },
   say({ state, result }) {
     const lane = result?.a;
@@ -156,16 +174,18 @@ const sphere = {
     const colour = diverging(theme);
     const { forward, east, north } = frame(scene.eye);
     discs(pen, !!state.b).forEach((disc, k) => {
-      const values = globes?.[k];
+      const values = globes?.[k], line = rgb(theme.ink);
       if (values) {
         const size = Math.round(Math.sqrt(values.length));
         const image = pixels(size, size, (x, y) => {
           const v = values[y * size + x];
           if (!Number.isFinite(v)) return null;
           // Faint lines of equal value, every quarter.
-          const step = v * 4, edge = Math.abs(step - Math.round(step));
+          const level = (/** @type {number} */ w) => Math.floor(w * 4);
+          const right = values[y * size + x + 1], below = values[(y + 1) * size + x];
+          const edge = (Number.isFinite(right) && level(right) !== level(v)) || (Number.isFinite(below) && level(below) !== level(v));
           const c = colour(v / 1.3);
-          return edge < 0.05 ? c.map((p, i) => p + 0.25 * (rgb(theme.ink)[i] - p)) : c;
+          return edge ? c.map((p, i) => p + 0.3 * (line[i] - p)) : c;
         });
         pen.image(image, disc.x - disc.r, disc.y - disc.r, 2 * disc.r, 2 * disc.r, true);
       }
@@ -224,8 +244,8 @@ const kernel = {
         plot.curve([-reach, 0, reach], [1 - lane.kink * reach, 1, 1 - lane.kink * reach], { stroke: theme[colour], width: 1, dash: [5, 4] });
       }
       if (state.kind === "ntk") {
-        const y = colour === "a" ? plot.t + 15 : plot.t + 31;
-        pen.text(`${state.b ? colour.toUpperCase() + ": " : ""}kink ${short(lane.kink)}`, plot.l + plot.w - 4, y, { fill: theme[colour], align: "end", size: 13, weight: 600 });
+        const right = colour === "a";
+        pen.text(`kink ${short(lane.kink)}`, right ? plot.l + plot.w - 4 : plot.l + 4, plot.t + 15, { fill: theme[colour], align: right ? "end" : "start", size: 13, weight: 600 });
       }
     }
     if (result.sibling) {
@@ -256,7 +276,7 @@ const kernel = {
 export function heatSquares(pen, two) {
   const count = two ? 2 : 1;
   const side = Math.min(pen.height - 34, (pen.width - 24) / count - 12);
-  return Array.from({ length: count }, (_, k) => ({ x: (pen.width * (2 * k + 1)) / (2 * count) - side / 2, y: 12, side }));
+  return Array.from({ length: count }, (_, k) => ({ x: (pen.width * (2 * k + 1)) / (2 * count) - side / 2, y: Math.max((pen.height - side) / 2 - 10, 10), side }));
 }
 
 /** @type {View} */
@@ -313,13 +333,14 @@ function eigenAxis(all) {
     }
   }
   if (!(hi > 0)) return null;
-  return { lo: Math.max(lo / 3, hi * 1e-16), hi: hi * 3, log: true };
+  const room = (hi / lo) ** 0.25;
+  return { lo: Math.max(lo / 3, hi * 1e-16), hi: hi * Math.max(4, room), log: true };
 }
 
 /** @type {View} */
 const spectrum = {
   id: "spectrum",
-  title: "Spectrum, and what is learnt",
+  title: "Spectrum",
   look: "Each dot is an eigenvalue of the Gram matrix. Filled: learnt. The line is at 1/t; modes above it have been learnt, those below wait.",
   height: 260,
   draw(pen, theme, scene) {
@@ -371,7 +392,7 @@ function modeTicks(n) {
 /** @type {View} */
 const residuals = {
   id: "residuals",
-  title: "Residuals by eigen-direction",
+  title: "Residuals by mode",
   look: "Outline: how much of the data lies in each mode. Filled: what is left of it at time t. Large eigenvalues empty first.",
   height: 260,
   draw(pen, theme, scene) {
@@ -379,7 +400,7 @@ const residuals = {
     if (!all.length) return nothing(pen, theme, "No points yet.");
     const n = all[0].lane.n;
     const top = Math.max(...all.map(({ lane }) => Math.max(...lane.inner.map(Math.abs))), 1e-12);
-    const plot = new Plot(pen, theme, { lo: 0.4, hi: n + 0.6, label: "mode", ticks: modeTicks(n) }, { lo: 0, hi: top * 1.12 }, { l: 40, b: 32 });
+    const plot = new Plot(pen, theme, { lo: 0.4, hi: n + 0.6, label: "mode", ticks: modeTicks(n) }, { lo: 0, hi: top * (all.length > 1 ? 1.4 : 1.25) }, { l: 40, b: 32 });
     plot.axes();
     all.forEach(({ lane, colour }) => {
       const half = all.length > 1 ? 0.2 : 0.34, shift = all.length > 1 ? (colour === "a" ? -0.21 : 0.21) : 0;
@@ -411,7 +432,7 @@ export function ellipse(lane, i, j) {
 /** @type {View} */
 const oval = {
   id: "ellipse",
-  title: "Kernel ellipse of two points",
+  title: "Kernel ellipse",
   look: "Where a unit of gradient moves the outputs at i and j. Long and thin: the network moves the two together; a circle: each on its own.",
   height: 260,
   draw(pen, theme, scene) {
@@ -421,9 +442,9 @@ const oval = {
     if (!all.length || n < 2 || i === j || i >= n || j >= n) return nothing(pen, theme, "Choose two different points.");
     const shapes = all.filter(({ lane }) => lane.n === n).map(({ lane, colour }) => ({ ...ellipse(lane, i, j), colour, size: Math.sqrt(lane.peak) || 1 }));
     const reach = Math.max(...shapes.map((e) => e.major / e.size), 1e-12) * 1.15;
-    const side = Math.min(pen.width - 60, pen.height - 44);
+    const side = Math.min(pen.width - 100, pen.height - 44);
     const left = (pen.width - side) / 2;
-    const plot = new Plot(pen, theme, { lo: -reach, hi: reach, label: "output at i" }, { lo: -reach, hi: reach, label: "output at j" }, { l: left - 20, r: pen.width - left - side + 20, t: 10, b: 34 });
+    const plot = new Plot(pen, theme, { lo: -reach, hi: reach, label: "output at i" }, { lo: -reach, hi: reach, label: "output at j" }, { l: Math.max(left - 10, 40), r: pen.width - Math.max(left - 10, 40) - side, t: 10, b: 34 });
     plot.axes();
     for (const e of shapes) {
       const xs = [], ys = [];
@@ -475,7 +496,7 @@ const twin = {
     const first = beside ? pen.width * 0.62 : pen.width, high = beside ? pen.height : pen.height * 0.58;
     const t = lane ? lane.t : Infinity;
     const mine = runs.filter((r) => r.width === state.width && r.finite.length);
-    const left = functionPlot({ ...pen, width: first, height: high }, theme, state);
+    const left = functionPlot({ ...pen, width: first, height: high }, theme, { ...state, b: null });
     left.axes();
     const at = places(/** @type {"circle" | "line"} */ (state.tab));
     for (const run of mine) {
