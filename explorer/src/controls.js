@@ -53,10 +53,11 @@ function lane(page, which) {
   const formula = make("div", { class: "equation", role: "math", title: "The network's equation; click to copy its LaTeX", onclick: () => page.copy(formula.dataset.latex ?? "", "The equation's LaTeX is on the clipboard.") });
   const close = make("button", { type: "button", onclick: () => page.change({ b: null }) }, "remove");
   const title = make("h2", {}, which === "a" ? "Network A" : "Network B", ...(which === "b" ? [close] : []));
+  const back = make("button", { type: "button", onclick: () => set({ kind: "mlp" }) }, "Back to the sliders");
   const sliders = make("div", {},
     make("div", { class: "row" }, make("label", {}, "kind"), kind.node),
     make("div", { class: "row" }, make("label", { for: `${which}-act` }, "activation"), select), depth.row, w.row, b.row, alpha.row);
-  const node = make("section", { class: `card lane ${which}`, "aria-label": `Network ${which.toUpperCase()}` }, title, sliders, formula);
+  const node = make("section", { class: `card lane ${which}`, "aria-label": `Network ${which.toUpperCase()}` }, title, sliders, formula, back);
   const refresh = () => {
     const n = page.state[which];
     node.classList.toggle("hidden", !n);
@@ -64,6 +65,7 @@ function lane(page, which) {
     [kind, depth, w, b, alpha].forEach((c) => c.refresh());
     alpha.row.classList.toggle("hidden", n.kind !== "resnet");
     sliders.classList.toggle("hidden", n.kind === "profile");
+    back.classList.toggle("hidden", n.kind !== "profile");
     if (select.value !== n.act) select.value = n.act;
     page.equation(formula, n);
   };
@@ -82,12 +84,18 @@ export function buildControls(page, aside) {
     preset.value = "";
   } }, make("option", { value: "" }, "choose \u2026")));
   for (const [key, p] of Object.entries(presets)) preset.append(make("option", { value: key }, p.label));
+  const file = /** @type {HTMLInputElement} */ (make("input", { type: "file", id: "file", accept: ".csv,.json,text/csv,application/json", class: "hidden", onchange: async () => {
+    const chosen = file.files?.[0];
+    if (chosen) page.open(await chosen.text());
+    file.value = "";
+  } }));
+  const open = make("button", { type: "button", title: "Points as CSV, or a network's profile written by Profile.to_json of Python", onclick: () => file.click() }, "Open \u2026");
   const count = make("output", {});
   const value = slider({ id: "brush", label: "new value", title: "The value of a point that is added on the sphere", min: -2, max: 2, step: 0.1, read: () => page.brush, show: (v) => v.toFixed(1), write: (v) => { page.brush = v; page.controls.refresh(); } });
   const data = make("section", { class: "card", "aria-label": "Data" },
     make("h2", {}, "Data"), make("div", { class: "row" }, make("label", { for: "preset" }, "preset"), preset),
     make("div", { class: "row" }, make("label", {}, "points"), make("span"), count), value.row, draws.row,
-    make("div", { class: "row" }, make("label", {}, ""), again));
+    make("div", { class: "row" }, make("label", {}, ""), make("span", { class: "pairbox" }, again, open, file)));
   const training = make("section", { class: "card", "aria-label": "Training" }, make("h2", {}, "Training"), make("div", { class: "row" }, make("label", {}, "kernel"), kernel.node), make("p", { class: "look" }, "NTK: all layers are trained. NNGP: the last one only; for ever, that is the Bayesian posterior."));
   aside.append(a.node, b.node, add, training, data);
 

@@ -4,6 +4,7 @@ import katex from "katex";
 import { Client } from "./client.js";
 import { canvasPen, short, svgPen } from "./draw/pen.js";
 import { nameOf, themes, views } from "./draw/views.js";
+import { Profile } from "./math/kernel.js";
 import { buildControls } from "./controls.js";
 import { attach } from "./pointer.js";
 import { cleanPoints, csv, decode, encode, equation, initial, presets, python } from "./state.js";
@@ -361,6 +362,26 @@ export class Page {
       area.remove();
     }
     this.toast(done);
+  }
+
+  /** A file of the reader's: points as CSV, or a profile from Python. @param {string} text */
+  open(text) {
+    try {
+      if (text.trimStart().startsWith("{")) {
+        const file = JSON.parse(text);
+        Profile.fromJSON(file);
+        this.file = file;
+        this.change({ a: { ...this.state.a, kind: "profile" } });
+        this.toast("Network A is now the profile from Python.");
+        return;
+      }
+      const rows = text.split(/\r?\n/).map((line) => line.split(/[,;\t]/));
+      const points = cleanPoints(this.state.tab, rows.filter((row) => row.length > 1));
+      if (!points.length) throw new Error(`no row of ${this.state.tab === "sphere" ? "longitude, latitude, y" : "position, y"}`);
+      this.change({ points });
+    } catch (error) {
+      this.toast(`This file could not be read: ${/** @type {Error} */ (error).message}`);
+    }
   }
 
   python() {

@@ -78,7 +78,7 @@ export function attach(page, id, canvas) {
  * @param {(e: PointerEvent | MouseEvent) => {x: number, y: number}} place
  */
 function functionEvents(page, canvas, pen, place) {
-  let dragged = -1, moved = false, last = { time: 0, index: -1, fresh: false };
+  let dragged = -1, last = { time: 0, index: -1, fresh: false };
   const plot = () => functionPlot(pen(), page.theme, page.state);
   /** @param {number} x @param {number} y @param {number} reach */
   const nearest = (x, y, reach) => {
@@ -104,7 +104,6 @@ function functionEvents(page, canvas, pen, place) {
     canvas.setPointerCapture(e.pointerId);
     const { x, y } = place(e);
     dragged = nearest(x, y, e.pointerType === "touch" ? 26 : 14);
-    moved = false;
     const again = dragged >= 0 && dragged === last.index && e.timeStamp - last.time < 420;
     if (again && !last.fresh) {
       remove(dragged);
@@ -131,13 +130,12 @@ function functionEvents(page, canvas, pen, place) {
       canvas.style.cursor = nearest(x, y, 14) >= 0 ? "grab" : "crosshair";
       return;
     }
-    moved = true;
     last.time = 0;
     page.change({ points: page.state.points.map((p, i) => (i === dragged ? value(x, y) : p)) });
   });
   canvas.addEventListener("pointerup", () => {
     dragged = -1;
-    if (moved) page.tell();
+    page.tell();
   });
   canvas.addEventListener("keydown", (e) => {
     const { points } = page.state, n = points.length;
@@ -222,6 +220,7 @@ function sphereEvents(page, canvas, pen, place) {
     page.ask();
   });
   canvas.addEventListener("pointerup", (e) => {
+    page.tell();
     if (turned || !down) return;
     const at = place(e), hit = under(at.x, at.y);
     if (hit && dragged < 0 && page.state.points.length < MOST_POINTS) {

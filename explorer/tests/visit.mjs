@@ -98,6 +98,14 @@ try {
   await visit(link);
   assert.equal(await evaluate("widelimit.encode()"), kept);
 
+  // A profile from Python, and points from a file.
+  await evaluate(`widelimit.page.open(${JSON.stringify(JSON.stringify({ schema: "widelimit.profile/1", variance: 0.5, scale: 2, nngp: { shift: 0, error: 0, coefficients: [0.5, -0.5] }, ntk: { shift: 0, error: 0, coefficients: [1, -0.5] } }))})`);
+  await settled();
+  assert.equal(await evaluate("widelimit.page.scene.result.a.peak"), 3);
+  await evaluate("widelimit.page.open('{\"schema\": 1}'); widelimit.page.open('angle,y\\n0.5,1\\n1.5,-1\\n')");
+  assert.deepEqual((await state()).points, [[0.5, 1], [1.5, -1]]);
+  await visit(link);
+
   // Every view as SVG; the tour.
   found.svg = await evaluate("widelimit.views.filter((v) => !v.shown || v.shown(widelimit.page.state)).map((v) => [v.id, widelimit.page.svg(v).length])");
   await evaluate("document.getElementById('tour-start').click()");
