@@ -85,7 +85,42 @@ def write() -> dict:
                 "condition": model.condition,
             }
         )
-    return {"angle": angle.tolist(), "line": line, "kernels": kernels, "flows": flows}
+    found = {"angle": angle.tolist(), "line": line, "kernels": kernels, "flows": flows}
+    return found | {"measures": measures()}
+
+
+def measures() -> list[dict]:
+    """Kink and smoothness of a few networks, for nine samples of the papers' target."""
+    b = (-math.pi + 2 * math.pi * np.arange(9) / 9).round(4)
+    y = (np.cos(b) / 2 + np.sin(4 * b)).round(3)
+    gauss = wl.smoothness.interpolate("gaussian", b, y)
+    found = []
+    for kind, act, depth, w, bias, alpha in (
+        ("mlp", "relu", 5, 1.0, 0.0, 0.1),
+        ("resnet", "relu", 5, 1.0, 0.0, 0.1),
+        ("resnet", "leaky_relu(0.1)", 10, 1.3, 0.2, 0.5),
+        ("mlp", "erf", 5, 1.0, 0.0, 0.1),
+        ("mlp", "tanh", 3, 1.5, 0.1, 0.1),
+    ):
+        net = network(kind, act, depth, w, bias, alpha)
+        f = wl.smoothness.interpolate(net, b, y)
+        found.append(
+            {
+                "net": {
+                    "kind": kind,
+                    "act": act,
+                    "depth": depth,
+                    "w": w,
+                    "b": bias,
+                    "alpha": alpha,
+                },
+                "points": np.stack([b, y], 1).tolist(),
+                "kink": wl.spectrum.kink(net),
+                "second": float(wl.smoothness.second_derivative(f)),
+                "gaussian": float(wl.smoothness.gaussian_rkhs(f, gauss)),
+            }
+        )
+    return found
 
 
 if __name__ == "__main__":

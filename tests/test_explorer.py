@@ -93,6 +93,7 @@ def test_a_visit_without_network():
     assert golden["predictions"] >= 200
     assert max(golden["closed"], golden["profile"]) < 1e-12
     assert max(golden["table"], golden["flow"]) < 1e-9
+    assert golden["measures"] < 1e-8
     # The script that was copied prints the numbers that are on the screen.
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

@@ -12,13 +12,13 @@ const STEPS = Math.round((TIME.last - TIME.first) * 100);
 
 /**
  * A slider with a label and its number.
- * @param {{id: string, label: string, title: string, min: number, max: number, step: number, read: () => number, show: (v: number) => string, write: (v: number) => void}} of
+ * @param {{id: string, label: string, sub?: string, title: string, min: number, max: number, step: number, read: () => number, show: (v: number) => string, write: (v: number) => void}} of
  */
 function slider(of) {
   const input = /** @type {HTMLInputElement} */ (make("input", { type: "range", id: of.id, min: of.min, max: of.max, step: of.step, title: of.title }));
   const output = make("output", { for: of.id });
   input.addEventListener("input", () => of.write(Number(input.value)));
-  const row = make("div", { class: "row" }, make("label", { for: of.id, title: of.title }, of.label), input, output);
+  const row = make("div", { class: "row" }, make("label", { for: of.id, title: of.title }, of.label, ...(of.sub ? [make("sub", {}, of.sub)] : [])), input, output);
   const refresh = () => {
     const v = of.read();
     if (Number(input.value) !== v) input.value = String(v);
@@ -47,8 +47,8 @@ function lane(page, which) {
   const select = /** @type {HTMLSelectElement} */ (make("select", { id: `${which}-act`, onchange: () => set({ act: select.value }) }));
   for (const act of activations.values()) select.append(make("option", { value: act.name }, act.table ? `${act.label} (table)` : act.label));
   const depth = slider({ id: `${which}-depth`, label: "depth L", title: "Number of hidden layers", min: 1, max: 100, step: 1, read: () => net().depth, show: String, write: (v) => set({ depth: v }) });
-  const w = slider({ id: `${which}-w`, label: "\u03c3w", title: "Standard deviation of the weights", min: LIMITS.w[0], max: LIMITS.w[1], step: 0.001, read: () => net().w, show: (v) => v.toFixed(3), write: (v) => set({ w: Math.abs(v - Math.SQRT2) < 0.012 ? 1.414 : Math.round(v * 100) / 100 }) });
-  const b = slider({ id: `${which}-b`, label: "\u03c3b", title: "Standard deviation of the biases", min: LIMITS.b[0], max: LIMITS.b[1], step: 0.01, read: () => net().b, show: (v) => v.toFixed(2), write: (v) => set({ b: v }) });
+  const w = slider({ id: `${which}-w`, label: "\u03c3", sub: "w", title: "Standard deviation of the weights", min: LIMITS.w[0], max: LIMITS.w[1], step: 0.001, read: () => net().w, show: (v) => v.toFixed(3), write: (v) => set({ w: Math.abs(v - Math.SQRT2) < 0.012 ? 1.414 : Math.round(v * 100) / 100 }) });
+  const b = slider({ id: `${which}-b`, label: "\u03c3", sub: "b", title: "Standard deviation of the biases", min: LIMITS.b[0], max: LIMITS.b[1], step: 0.01, read: () => net().b, show: (v) => v.toFixed(2), write: (v) => set({ b: v }) });
   const alpha = slider({ id: `${which}-alpha`, label: "\u03b1", title: "Attenuation of the residual branches", min: -3, max: Math.log10(2), step: 0.00001, read: () => Math.log10(net().alpha), show: () => String(net().alpha), write: (v) => set({ alpha: Number((10 ** v).toPrecision(v < 0.3 ? 2 : 3)) }) });
   const formula = make("div", { class: "equation", role: "math", title: "The network's equation; click to copy its LaTeX", onclick: () => page.copy(formula.dataset.latex ?? "", "The equation's LaTeX is on the clipboard.") });
   const close = make("button", { type: "button", onclick: () => page.change({ b: null }) }, "remove");

@@ -335,6 +335,13 @@ function lane(s, net, t, file) {
         (time === Infinity ? " (points on top of each other tend to their mean)." : "."),
     );
   }
+  else if (n && peak > 0 && spectral.values[n - 1] > 1e10 * spectral.values[0] && time === Infinity) {
+    const odd = ["erf", "sin", "tanh", "identity"].includes(net.act) && net.b === 0 && net.kind !== "profile";
+    notes.push(
+      `The kernel matrix is almost singular (condition ${(spectral.values[n - 1] / spectral.values[0]).toExponential(0)}): the last digits of the data decide the function` +
+        (odd ? "; without biases an odd activation makes an odd function, which opposite points contradict." : ". Stop earlier, or move points apart."),
+    );
+  }
   if (net.kind === "profile" && p.error > 1e-9) notes.push(`The profile is right to ${p.error.toExponential(0)} only.`);
   const fourier = s.tab === "sphere" ? null : waves(k, kind);
   const base = {

@@ -29,6 +29,8 @@ export function make(tag, props = {}, ...children) {
 }
 
 
+const INTERACTIVE = ["function", "sphere", "gram", "phase"];
+
 export class Page {
   constructor() {
     /** @type {State} */
@@ -95,7 +97,7 @@ export class Page {
     if (s.pair.some((i) => i >= n) || s.pair[0] === s.pair[1]) s.pair = [0, n > 1 ? 1 : 0];
     this.state = this.scene.state = s;
     if (this.scene.selected >= n) this.scene.selected = -1;
-    const twinPart = (/** @type {State} */ v) => JSON.stringify([v.tab, v.a, v.points, v.seed]);
+    const twinPart = (/** @type {State} */ v) => JSON.stringify([v.tab, v.a, v.points, v.seed, v.kind]);
     if (twinPart(before) !== twinPart(s) && this.scene.runs.length) {
       this.scene.runs = [];
       this.trainer?.stop();
@@ -231,7 +233,7 @@ export class Page {
       this.draw();
     }, { rootMargin: "120px" });
     for (const view of views) {
-      const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { tabindex: 0, role: "img", "aria-label": view.title, "aria-describedby": `say-${view.id}`, style: `height:${view.height}px`, "data-view": view.id }));
+      const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { tabindex: 0, role: INTERACTIVE.includes(view.id) ? "application" : "img", "aria-label": view.title, "aria-describedby": `say-${view.id}`, style: `height:${view.height}px`, "data-view": view.id }));
       const note = make("p", { class: "sr", id: `say-${view.id}` });
       const save = make("span", { class: "save" }, ...["PNG", "SVG"].map((kind) =>
         make("button", { type: "button", "aria-label": `Save \u201c${view.title}\u201d as ${kind}`, onclick: () => this.save(view, kind) }, kind)));

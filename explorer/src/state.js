@@ -74,7 +74,7 @@ export const presets = {
 };
 
 /** @param {Tab} tab @param {number} n */
-function sampled(tab, n) {
+export function sampled(tab, n) {
   // Equispaced, the end of the period not repeated.
   if (tab === "circle") return spread(tab, n, (_, angle) => target(angle));
   return spread(tab, n, (u) => target(u * Math.PI));

@@ -1,6 +1,6 @@
 // Six stops: each one sentence and one thing to try.
 
-import { newNet, presets } from "./state.js";
+import { newNet, presets, sampled } from "./state.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @type {{title: string, view: string, text: string, attempt: string, link?: string, set: (s: State) => Partial<State>}[]} */
@@ -38,13 +38,13 @@ export const stops = [
     view: "phase",
     text: "A smooth activation has no kink at any depth; whether depth helps or hurts is decided by its phase: ordered networks forget the inputs, chaotic ones tear neighbours apart.",
     attempt: "Drag the blue point across the black line of the phase diagram and watch the kernel collapse to a spike.",
-    set: () => ({ tab: "circle", kind: "ntk", a: newNet({ act: "erf", depth: 20, w: 1.8, b: 0.1 }), b: newNet({ act: "relu", depth: 20 }), points: presets.six.make("circle"), time: Infinity, draws: 0 }),
+    set: () => ({ tab: "circle", kind: "ntk", a: newNet({ act: "erf", depth: 20, w: 1.8, b: 0.1 }), b: newNet({ act: "relu", depth: 20 }), points: sampled("circle", 7), time: Infinity, draws: 0 }),
   },
   {
     title: "Which of the papers\u2019 claims fail?",
     view: "measures",
     text: "The published Gaussian measure is decided by the rounding of its transform, and the second-derivative measure of a function with kinks grows with the grid; floored and at one N, as here, they can be compared.",
-    attempt: "Switch the activation of both networks to erf and see which order of the two measures survives; \u201cwidelimit reproduce\u201d writes the report with a verdict on every claim.",
-    set: () => ({ tab: "circle", kind: "ntk", a: newNet({ depth: 5, w: 1 }), b: newNet({ kind: "resnet", depth: 5, alpha: 0.1, w: 1 }), points: presets.ten.make("circle"), time: Infinity, draws: 0 }),
+    attempt: "Switch both networks to erf: the measures, far apart for ReLU, agree to three digits. \u201cwidelimit reproduce\u201d writes the report with a verdict on every claim.",
+    set: () => ({ tab: "circle", kind: "ntk", a: newNet({ depth: 5, w: 1 }), b: newNet({ kind: "resnet", depth: 5, alpha: 0.1, w: 1 }), points: sampled("circle", 9), time: Infinity, draws: 0 }),
   },
 ];

@@ -127,10 +127,11 @@ export class Twin {
     return this.last.forward(h, m);
   }
 
-  /** One step after `forward`. @param {Float32Array} error f - y @param {number} m @param {number} rate */
-  step(error, m, rate) {
+  /** One step after `forward`. @param {Float32Array} error f - y @param {number} m @param {number} rate @param {boolean} lastOnly Whether only the last layer is trained. */
+  step(error, m, rate, lastOnly) {
     const { alpha } = this.net;
     let d = this.last.backward(error, m, rate);
+    if (lastOnly) return;
     for (let l = this.inner.length - 1; l >= 0; l--) {
       const slope = apply(this.pre[l], this.act.prime);
       if (!this.first) d = this.inner[l].backward(d.map((v, i) => v * slope[i]), m, rate);
@@ -144,7 +145,7 @@ export class Twin {
   }
 }
 
-/** The tangent kernel between the places and the data, and of the data. @param {State} s */
+/** The kernel between the places and the data, and of the data: that of what is trained. @param {State} s */
 function limit(s) {
   const tab = /** @type {"circle" | "line"} */ (s.tab);
   const x = s.points.map((p) => embed(tab, p)), at = Array.from(places(tab), (v) => embed(tab, [v]));
@@ -152,8 +153,8 @@ function limit(s) {
   /** @type {[number, number][]} */
   const pairs = [];
   for (let i = 0; i < n + SPOTS; i++) for (let j = 0; j < n; j++) pairs.push([i, j]);
-  const { ntk } = layered(s.a, [...x, ...at], pairs);
-  return { gram: ntk.slice(0, n * n), cross: ntk.slice(n * n) };
+  const found = layered(s.a, [...x, ...at], pairs)[s.kind];
+  return { gram: found.slice(0, n * n), cross: found.slice(n * n) };
 }
 
 /**
@@ -210,7 +211,7 @@ export async function train(s, widths, seeds, tell, stopped, rest) {
         }
         if (step < STEPS) {
           const f = twin.forward(x, n);
-          twin.step(f.map((v, i) => v - y[i]), n, rate);
+          twin.step(f.map((v, i) => v - y[i]), n, rate, s.kind === "nngp");
         }
         if (performance.now() - clock > 120) {
           run.done = step / STEPS;

@@ -14,5 +14,6 @@ test("kernels and flows are Python's", () => {
   assert.ok(found.closed < 1e-12, `closed forms: ${found.closed}`);
   assert.ok(found.profile < 1e-12, `profiles: ${found.profile}`);
   assert.ok(found.table < 1e-9, `tables: ${found.table}`);
+  assert.ok(found.measures < 1e-8, `kink and smoothness: ${found.measures}`);
   assert.ok(found.flow < 1e-9, `flows: ${found.flow}`);
 });

@@ -506,7 +506,11 @@ const twin = {
     }
     state.points.forEach((p) => pen.circle(left.x(p[0]), left.y(p[1]), 3.5, { fill: theme.ink }));
     if (!mine.length) pen.text("Press Train to follow real networks.", first / 2, left.t + 24, { fill: theme.faint, align: "middle", size: 14 });
-    else legend(pen, theme, [[theme.twin, `n = ${state.width}`, [6, 4]], [theme.a, "n = \u221e"]], left.l + 8, left.t + 16);
+    else {
+      legend(pen, theme, [[theme.twin, `n = ${state.width}`, [6, 4]], [theme.a, "n = \u221e"]], left.l + 8, left.t + 16);
+      const end = Math.max(...mine.map((r) => r.times[r.times.length - 1]));
+      if (t > end) pen.text(`trained until t = ${short(end)}`, left.l + left.w - 6, left.t + 16, { fill: theme.faint, align: "end", size: 12 });
+    }
     const done = runs.filter((r) => r.gap.length && r.done === 1 && !r.diverged);
     const gaps = done.map((r) => ({ n: r.width, gap: r.gap[snapshot(r, t)] })).filter((g) => g.gap > 0);
     const hi = Math.max(...gaps.map((g) => g.gap), 0.1) * 2, lo = Math.min(...gaps.map((g) => g.gap), 0.01) / 2;

@@ -1,5 +1,6 @@
 // The page's own code against numbers written by Python: run in Node by the tests, in Chromium through the page.
 
+import { kink, smoothness } from "../engine.js";
 import { activations } from "./activations.js";
 import { Spectral, times } from "./flow.js";
 import { layered, profile } from "./kernel.js";
@@ -12,7 +13,7 @@ const point = (b) => [Math.cos(b), Math.sin(b)];
  * @param {any} golden
  */
 export function errors(golden) {
-  const worst = { closed: 0, table: 0, profile: 0, flow: 0, kernels: 0, predictions: 0 };
+  const worst = { closed: 0, table: 0, profile: 0, flow: 0, measures: 0, kernels: 0, predictions: 0 };
   /** @param {"closed" | "table" | "profile" | "flow"} which @param {ArrayLike<number>} found @param {number[]} expected */
   const compare = (which, found, expected) => {
     const size = Math.max(...expected.map(Math.abs), 1e-300);
@@ -54,6 +55,15 @@ export function errors(golden) {
     f.t.forEach((/** @type {number | null} */ t, /** @type {number} */ k) => {
       compare("flow", times(cross, n, spectral.dual(t ?? Infinity, f.y)), f.f[k]);
       worst.predictions += f.f[k].length;
+    });
+  }
+  for (const m of golden.measures) {
+    const state = /** @type {any} */ ({ tab: "circle", kind: "ntk", points: m.points });
+    const found = smoothness(state, m.net, null);
+    const values = [kink(m.net, 0.5), found?.second, found?.gaussian];
+    [m.kink, m.second, m.gaussian].forEach((e, i) => {
+      const error = Math.abs((values[i] ?? NaN) - e) / Math.max(Math.abs(e), 1e-3);
+      worst.measures = error <= worst.measures ? worst.measures : error;
     });
   }
   return worst;
