@@ -2,11 +2,10 @@
 //   node explorer/bench.mjs
 // Prints first paint, time until interactive, and the frames of scripted drags. Timings depend on the machine; nothing
 // is asserted.
-import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { pathToFileURL, fileURLToPath } from "node:url";
 import { launch } from "./tests/browser.mjs";
 
-const page = pathToFileURL(resolve(import.meta.dirname ?? ".", "../src/widelimit/explorer/page.html")).href;
+const page = pathToFileURL(fileURLToPath(new URL("../src/widelimit/explorer/page.html", import.meta.url))).href;
 const points = Array.from({ length: 60 }, (_, k) => `${(-3.1 + k * 0.1043).toFixed(4)},${Math.sin(4 * k).toFixed(3)}`).join("_");
 const browser = await launch({ width: 1600, height: 2000 });
 const median = (list) => list.slice().sort((a, b) => a - b)[list.length >> 1];

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -23,9 +24,9 @@ from widelimit.explorer import _page, _share, _widget
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "explorer"
 NODE = shutil.which("node")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
-    None,
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+CHROMIUM = os.environ.get("WIDELIMIT_CHROMIUM") or next(
+    filter(None, map(shutil.which, NAMES)), None
 )
 needs_node = pytest.mark.skipif(NODE is None, reason="Node is not installed")
 needs_modules = pytest.mark.skipif(

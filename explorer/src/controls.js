@@ -78,7 +78,7 @@ export function buildControls(page, aside) {
   const add = make("button", { type: "button", id: "add-b", onclick: () => page.change({ b: { ...page.state.a, kind: page.state.a.kind === "mlp" ? "resnet" : "mlp" } }) }, "+ Compare with a second network");
   const kernel = segments([["ntk", "NTK"], ["nngp", "NNGP"]], "What is trained", () => page.state.kind, (v) => page.change({ kind: v }));
   const draws = slider({ id: "draws", label: "networks", title: "How many single networks are drawn", min: 0, max: 8, step: 1, read: () => page.state.draws, show: String, write: (v) => page.change({ draws: v }) });
-  const again = make("button", { type: "button", onclick: () => page.change({ seed: (page.state.seed + 1) % 10000 }) }, "Draw others");
+  const again = make("button", { type: "button", onclick: () => page.change({ seed: (page.state.seed + 1) % 10000 }) }, "Redraw");
   const preset = /** @type {HTMLSelectElement} */ (make("select", { id: "preset", onchange: () => {
     if (preset.value) page.change({ points: presets[preset.value].make(page.state.tab) });
     preset.value = "";

@@ -68,6 +68,9 @@ export class Page {
       if (location.hash.slice(1) !== encode(this.state)) this.change(decode(location.hash));
     });
     addEventListener("message", (e) => this.told(e));
+    addEventListener("keydown", (e) => {
+      if (e.key === "Escape" && !byId("tour").hidden) this.tour(-1);
+    });
     this.change({});
   }
 

@@ -191,7 +191,7 @@ export class Plot {
   axes() {
     const { pen, theme, l, t, w, h } = this;
     const faint = { stroke: theme.grid, width: 1 };
-    for (const [v, text] of this.ax.ticks ?? ticks(this.ax, w / 60)) {
+    for (const [v, text] of this.ax.ticks ?? ticks(this.ax, w / 48)) {
       const x = this.x(v);
       if (x < l - 1 || x > l + w + 1) continue;
       pen.path([x, x], [t, t + h], faint);

@@ -156,9 +156,12 @@ const functions = {
 
 /** @param {Pen} pen @param {boolean} two */
 export function discs(pen, two) {
-  const count = two ? 2 : 1;
-  const r = Math.min((pen.width - 20) / count / 2 - 8, pen.height / 2 - 16);
-  return Array.from({ length: count }, (_, k) => ({ x: (pen.width * (2 * k + 1)) / (2 * count), y: pen.height / 2, r }));
+  const count = two ? 2 : 1, stacked = two && pen.width < 560;
+  const [columns, rows] = stacked ? [1, 2] : [count, 1];
+  const r = Math.min((pen.width - 20) / columns / 2 - 8, (pen.height - 24) / rows / 2 - 6);
+  return Array.from({ length: count }, (_, k) => ({
+    x: (pen.width * (2 * (stacked ? 0 : k) + 1)) / (2 * columns), y: ((pen.height - 12) * (2 * (stacked ? k : 0) + 1)) / (2 * rows), r,
+  }));
 }
 
 /** @type {View} */
