@@ -1,6 +1,6 @@
 // Questions and answers: the same in the worker and, where a page may have none, beside the page.
 
-import { compute, globe, phases, smoothness } from "./engine.js";
+import { compute, globe, phases, pictures, smoothness } from "./engine.js";
 import { install } from "./math/activations.js";
 import { errors } from "./math/check.js";
 import profiles from "./profiles.json";
@@ -12,9 +12,11 @@ export function answer(m) {
   if (m.type === "compute") {
     const result = compute(m.state, m.file);
     if (m.state.tab !== "sphere" || !m.view) return { result, globes: null };
-    /** @param {any} net @param {any} lane */
-    const of = (net, lane) => (lane ? globe(m.state, net, lane.dual, m.view, m.file) : null);
-    return { result, globes: [of(m.state.a, result.a), m.state.b ? of(m.state.b, result.b) : null] };
+    const globes = pictures(!!m.state.b, m.view).map((p) => {
+      const lane = p.of ? result.b : result.a;
+      return lane ? globe(m.state, p.of ? m.state.b : m.state.a, lane.dual, { ...p, size: m.view.size }, m.file) : null;
+    });
+    return { result, globes };
   }
   if (m.type === "smoothness") {
     return [m.state.a, m.state.b].map((net) => {

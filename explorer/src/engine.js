@@ -479,6 +479,14 @@ export function globe(s, net, dual, view, file) {
   return out;
 }
 
+/**
+ * The two pictures of the sphere: both networks, or both sides of one.
+ * @param {boolean} two @param {{lon: number, lat: number}} eye @returns {{of: 0 | 1, lon: number, lat: number, far: boolean}[]}
+ */
+export function pictures(two, { lon, lat }) {
+  return [{ of: 0, lon, lat, far: false }, two ? { of: 1, lon, lat, far: false } : { of: 0, lon: lon + Math.PI, lat: -lat, far: true }];
+}
+
 /** The axes of a view of the sphere. @param {{lon: number, lat: number}} view */
 export function frame({ lon, lat }) {
   const forward = embed("sphere", [lon, lat]);

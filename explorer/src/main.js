@@ -133,7 +133,7 @@ export class Page {
     const asked = performance.now();
     const { state } = this;
     // Pixels of the picture of the sphere: as many as can be painted in real time.
-    const size = Math.round(Math.min(Math.max(Math.sqrt(2.4e6 / (state.points.length + 1) / (state.b ? 2 : 1)), 120), 280));
+    const size = Math.round(Math.min(Math.max(Math.sqrt(1.2e6 / (state.points.length + 1)), 120), 280));
     const patience = setTimeout(() => this.sentence("Computing \u2026"), 400);
     this.client
       .ask({ type: "compute", state, file: this.file, view: { ...this.scene.eye, size } })

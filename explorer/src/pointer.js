@@ -2,7 +2,7 @@
 
 import { canvasPen } from "./draw/pen.js";
 import { discs, functionPlot, heatSquares, phasePlot } from "./draw/views.js";
-import { frame } from "./engine.js";
+import { frame, pictures } from "./engine.js";
 import { embed, MOST_POINTS, round } from "./state.js";
 
 /** @typedef {import("./main.js").Page} Page */
@@ -172,12 +172,13 @@ function functionEvents(page, canvas, pen, place) {
 function sphereEvents(page, canvas, pen, place) {
   /** Longitude and latitude under the pointer, or null. @param {number} x @param {number} y */
   const under = (x, y) => {
-    for (const disc of discs(pen(), !!page.state.b)) {
+    for (const [k, disc] of discs(pen()).entries()) {
       const u = (x - disc.x) / disc.r, v = (disc.y - y) / disc.r, rest = 1 - u * u - v * v;
       if (rest < 0) continue;
-      const { forward, east, north } = frame(page.scene.eye), w = Math.sqrt(rest);
+      const side = pictures(!!page.state.b, page.scene.eye)[k];
+      const { forward, east, north } = frame(side), w = Math.sqrt(rest);
       const p = [0, 1, 2].map((i) => u * east[i] + v * north[i] + w * forward[i]);
-      return { p, lon: Math.atan2(p[1], p[0]), lat: Math.asin(Math.min(Math.max(p[2], -1), 1)), r: disc.r };
+      return { p, lon: Math.atan2(p[1], p[0]), lat: Math.asin(Math.min(Math.max(p[2], -1), 1)), r: disc.r, far: side.far };
     }
     return null;
   };
@@ -193,11 +194,11 @@ function sphereEvents(page, canvas, pen, place) {
     });
     return best;
   };
-  let start = { x: 0, y: 0, lon: 0, lat: 0 }, dragged = -1, turned = false, down = false;
+  let start = { x: 0, y: 0, lon: 0, lat: 0, r: 1, far: false }, dragged = -1, turned = false, down = false;
   canvas.addEventListener("pointerdown", (e) => {
     canvas.setPointerCapture(e.pointerId);
     const at = place(e), hit = under(at.x, at.y);
-    start = { ...at, ...page.scene.eye };
+    start = { ...at, ...page.scene.eye, r: hit?.r ?? 1, far: !!hit?.far };
     dragged = hit ? nearest(hit.p) : -1;
     page.scene.selected = dragged;
     turned = false;
@@ -214,8 +215,8 @@ function sphereEvents(page, canvas, pen, place) {
       if (hit) page.change({ points: page.state.points.map((p, i) => (i === dragged ? [round(hit.lon), round(hit.lat), p[2]] : p)) });
       return;
     }
-    const r = discs(pen(), !!page.state.b)[0].r;
-    page.scene.eye = { lon: start.lon - (at.x - start.x) / r, lat: Math.min(Math.max(start.lat + (at.y - start.y) / r, -1.5), 1.5) };
+    const { r, far } = start;
+    page.scene.eye = { lon: start.lon - (at.x - start.x) / r, lat: Math.min(Math.max(start.lat + ((far ? -1 : 1) * (at.y - start.y)) / r, -1.5), 1.5) };
     page.draw();
     page.ask();
   });

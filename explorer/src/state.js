@@ -263,7 +263,8 @@ for name, net in {${Object.keys(lanes).map((n) => `"${n}": ${n}`).join(", ")}}.i
     model = wl.train(net, x, y, kernel="${s.kind}")
     print(name, "eigenvalues", *model.eigen.values)
     print(name, "mean", *model.predict(test, t))
-    print(name, "std", *wl.ensemble(net, x, y, test, t, kernel="${s.kind}").std)`
+    trained = wl.ensemble(net, x, y, test, t, kernel="${s.kind}")
+    print(name, "std", *trained.std)  # single networks: trained.sample(key=0, count=3)`
     : `test = points(np.array([${test}]))
 for name, net in {${Object.keys(lanes).map((n) => `"${n}": ${n}`).join(", ")}}.items():
     print(name, "mean", *np.zeros(len(test)))

@@ -1,6 +1,6 @@
 // The views: what each draws, what to look for, and what a screen reader says.
 
-import { angles, frame, grid } from "../engine.js";
+import { angles, frame, grid, pictures } from "../engine.js";
 import { places } from "../twin.js";
 import { embed } from "../state.js";
 import { Plot, short } from "./pen.js";
@@ -154,9 +154,9 @@ const functions = {
 
 // --- the sphere -----------------------------------------------------------------------------------------------------
 
-/** @param {Pen} pen @param {boolean} two */
-export function discs(pen, two) {
-  const count = two ? 2 : 1, stacked = two && pen.width < 560;
+/** @param {Pen} pen */
+export function discs(pen) {
+  const count = 2, stacked = pen.width < 560;
   const [columns, rows] = stacked ? [1, 2] : [count, 1];
   const r = Math.min((pen.width - 20) / columns / 2 - 8, (pen.height - 24) / rows / 2 - 6);
   return Array.from({ length: count }, (_, k) => ({
@@ -175,8 +175,9 @@ const sphere = {
   draw(pen, theme, scene) {
     const { state, globes } = scene;
     const colour = diverging(theme);
-    const { forward, east, north } = frame(scene.eye);
-    discs(pen, !!state.b).forEach((disc, k) => {
+    const sides = pictures(!!state.b, scene.eye);
+    discs(pen).forEach((disc, k) => {
+      const { forward, east, north } = frame(sides[k]);
       const values = globes?.[k], line = rgb(theme.ink);
       if (values) {
         const size = Math.round(Math.sqrt(values.length));
@@ -202,7 +203,8 @@ const sphere = {
           fill: `rgb(${c.join(",")})`, stroke: theme.ink, width: i === scene.selected ? 2.5 : 1.5,
         });
       });
-      if (state.b) pen.text(k ? "B" : "A", disc.x - disc.r, disc.y - disc.r + 14, { fill: k ? theme.b : theme.a, size: 15, weight: 700 });
+      const name = state.b ? (k ? "B" : "A") : k ? "far side" : "near side";
+      pen.text(name, disc.x - disc.r, disc.y - disc.r + 14, { fill: state.b ? (k ? theme.b : theme.a) : theme.faint, size: state.b ? 15 : 12, weight: state.b ? 700 : 400 });
     });
     const bar = pixels(64, 1, (x) => colour((x / 31.5 - 1) * 1));
     pen.image(bar, pen.width - 118, pen.height - 22, 90, 8, true);
