@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from widelimit.plot import COLOURS, angle_axis, power_law
+from widelimit.plot import COLOURS, angle_axis, plain_ticks, power_law
 
 from .._setting import target
 
@@ -118,3 +118,4 @@ def power(panel: Any, n: Any, measured: tuple[Any, Any, float], label: str, colo
     power_law(panel, n, values, stderr, rate, f"{label}: $n^{{{rate:.2f}}}$", colour)
     panel.set_xticks(n, [str(int(v)) for v in n])
     panel.set_xticks([], minor=True)
+    plain_ticks(panel.yaxis)
