@@ -30,7 +30,7 @@ class Experiment:
         seconds_full: In the full size, on one GPU.
         seconds_cpu: In the full size without a GPU.
         full: Arguments of the full size, where they differ from the defaults.
-        draws: Form to the function that draws it; the form (preprint, talk) becomes part of the
+        draws: Form to the function that draws it; the form (talk) becomes part of the
             file's name.
         order: Its place in lists and in the report.
         caption: What to see in the figure, for a reader who sees it for the first time; formulas in

@@ -25,7 +25,7 @@ PUBLISHED: dict[tuple[int, int], dict[str, float]] = {
 }
 
 
-def _draw(result: Result, measure: str) -> Any:
+def _draw(result: Result) -> Any:
     """Shapes (left) and interpolants with their measures; a row for each depth."""
     data, cases = result.data, result.data["cases"]
     counts = list(next(iter(cases.values()))["samples"])
@@ -35,19 +35,16 @@ def _draw(result: Result, measure: str) -> Any:
         draw_shapes(row[0], data["angles"], depth, case["shapes"], kinks)
         above(row[0], "kink at $\\Delta$ = 0")
         for panel, count in zip(row[1:], counts, strict=True):
-            fits(panel, data["grid"], case["samples"][count], measure)
+            fits(panel, data["grid"], case["samples"][count])
             panel.set_ylabel(f"{count} samples")
     return fig
-
-
-_FORMS = {"": lambda r: _draw(r, "mu"), "preprint": lambda r: _draw(r, "mu_gauss")}
 
 
 @experiment(
     title="Kernel shapes and interpolants: MLP, ResNets with alpha = 1 and 0.1, L = 5 and 15",
     source=f"{PAPER}: Figure 2 (preprint and published), talk: Figure 2",
     seconds=(5, 15),
-    draws=_FORMS,
+    draws=_draw,
     takes={"depths": (5, 15), "counts": (6, 10), "alphas": (1.0, 0.1), "activation": "relu"},
     order=2,
     caption=(
@@ -97,7 +94,7 @@ def figure2(s: Setting) -> Found:
     title="Figure 2 with alpha = 0.01",
     source=f"{PAPER}: Figure 4 (preprint)",
     seconds=(2, 5),
-    draws=_FORMS,
+    draws=_draw,
     takes={"depths": (5, 15), "counts": (6, 10), "alphas": (1.0, 0.1, 0.01), "activation": "relu"},
     order=4,
     caption=(
@@ -124,7 +121,7 @@ def figure4(s: Setting) -> Found:
     title="15 random samples, L = 7",
     source=f"{PAPER}: Figure 6 (preprint)",
     seconds=(2, 5),
-    draws=_FORMS,
+    draws=_draw,
     takes={
         "depth": 7,
         "count": 15,

@@ -1,6 +1,7 @@
 """Figures with their captions, and tables of numbers, as HTML."""
 
 import base64
+import html
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,6 @@ from .._result import Table
 from ._prose import number, plain, prose
 
 _FORMS = {
-    "preprint": "The same, measured as in the preprint",
     "talk": "The same, drawn as in the talk",
     "gif": "The same as an animation",
 }
@@ -44,11 +44,12 @@ def read_image(path: Path, name: str) -> Image:
     return Image(url, width, height, form)
 
 
-def figure(label: str, image: Image, caption: str, size: str, *, first: bool) -> str:
+def figure(label: str, title: str, image: Image, caption: str, size: str, *, first: bool) -> str:
     """A figure; the first is open and has the caption, the others can be opened.
 
     Args:
         label: "Figure 1".
+        title: For those who cannot see it.
         image: The picture.
         caption: What to see, with formulas between dollars.
         size: How it was computed, in plain words.
@@ -59,9 +60,9 @@ def figure(label: str, image: Image, caption: str, size: str, *, first: bool) ->
     """
     words = _FORMS.get(image.form, image.form)
     picture = (
-        f"<div class='scroll'><img alt='{label}{', ' + words.lower() if words else ''}' "
+        f"<div class='scroll'><img alt='{html.escape(f'{label}: {title}')}' "
         f"width='{image.width}' height='{image.height}' style='--w:{image.width}' "
-        f"decoding='async' src='{image.url}'></div>"
+        f"src='{image.url}'></div>"
     )
     if not first:
         return f"<details><summary>{words}</summary><figure>{picture}</figure></details>"

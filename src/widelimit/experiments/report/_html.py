@@ -117,7 +117,7 @@ def _section(o: Outcome, images: Mapping[str, Image]) -> str:
     size = f"{o.result.size}. Computed in {_time(o.seconds)}."
     keys = (f"{o.experiment.name}/{file}" for file in o.files)
     pictures = "".join(
-        figure(_label(o), image, o.experiment.caption, size, first=i == 0)
+        figure(_label(o), o.experiment.title, image, o.experiment.caption, size, first=i == 0)
         for i, image in enumerate(images[key] for key in keys if key in images)
     )
     verdicts = "".join(_verdict(v) for v in o.result.verdicts)

@@ -41,7 +41,8 @@ curve $\Theta(\Delta)$. For ReLU networks that curve has a corner at $\Delta=0$,
 $$\frac{\Theta(\Delta)}{\Theta(0)}=1-\kappa\,|\Delta|+\dots$$
 The number $\kappa$ is the *kink*. It is $L/2\pi$ for the MLP and about $\alpha^2L/2\pi$ for a residual
 network with small $\alpha$; for smooth activations such as erf it is 0. An interpolant is a sum of
-copies of the kernel, so it inherits a corner at each sample: its slope jumps by $-2\kappa\,\Theta(0)\,c_i$.""",
+copies of the kernel, so it inherits a corner at each sample: its slope jumps by $-2\kappa\,\Theta(0)\,c_i$
+(Figure 2 draws both).""",
     ),
     (
         "Two measures of smoothness",

@@ -35,6 +35,7 @@ _SPELLED = tuple(
     )
 )
 _ANY = re.compile("|".join(f"(?P<p{i}>{p.pattern})" for i, (p, _) in enumerate(_SPELLED)))
+_BESIDE = re.compile(r"(\(?)(<math>.*?</math>)([,.;:)]*)", re.DOTALL)
 _SIGNS = {"&lt;=": "≤", "&gt;=": "≥", "-&gt;": "→"}
 
 
@@ -53,7 +54,13 @@ def prose(text: str) -> str:
             out.append(f"<em>{html.escape(found['em'])}</em>")
         else:
             out.append(mathml(found["display"] or found["inline"], display=bool(found["display"])))
-    return "".join([*out, html.escape(text[at:])])
+    return _BESIDE.sub(_together, "".join([*out, html.escape(text[at:])]))
+
+
+def _together(found: re.Match[str]) -> str:
+    """A formula and the punctuation beside it, which no line break may part."""
+    before, formula, after = found.groups()
+    return f"<span class='k'>{found.group()}</span>" if before or after else formula
 
 
 def plain(value: Any) -> str:
@@ -69,7 +76,7 @@ def plain(value: Any) -> str:
         at = found.end()
         pattern, written = _SPELLED[int(str(found.lastgroup)[1:])]  # the outermost group
         out.append(prose(pattern.sub(written, found.group())))
-    return "".join([*out, _escaped(text[at:])])
+    return _BESIDE.sub(_together, "".join([*out, _escaped(text[at:])]))
 
 
 def _escaped(text: str) -> str:

@@ -37,9 +37,8 @@ nav { display: none; }
 .claims .badge { justify-self: start; }
 figure { margin: 16px 0; }
 figcaption { font-size: 15px; margin-top: 10px; max-width: 52em; }
-img { display: block; max-width: 100%; height: auto; margin: 0 auto; background: #fff; }
-@media (prefers-color-scheme: dark) { figure .scroll { background: #fff; border-radius: 6px; padding: 10px; }
-  figure img { filter: brightness(0.97); } }
+img { display: block; width: calc(var(--w) * 0.63px); max-width: 100%; height: auto; margin: 0 auto; background: #fff; }
+@media (prefers-color-scheme: dark) { figure .scroll { background: #fff; border-radius: 6px; padding: 10px; } }
 .verdict { border-left: 4px solid; padding: 2px 0 2px 14px; margin: 14px 0; font-size: 15px; }
 .verdict p { color: var(--ink); margin: 4px 0; } .verdict p:first-child { font-size: 16px; }
 .verdict .badge.yes { color: var(--yes); } .verdict .badge.part { color: var(--part); }
@@ -49,9 +48,9 @@ details { margin: 8px 0; } summary { cursor: pointer; color: var(--link); font-s
 .scroll { overflow-x: auto; -webkit-overflow-scrolling: touch; }
 table { border-collapse: collapse; font-size: 14px; margin: 10px 0; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); padding: 4px 0; }
-th { font-weight: 600; vertical-align: bottom; }
+th { font-weight: 600; vertical-align: bottom; max-width: 10em; } .k { white-space: nowrap; }
 th, td { text-align: left; padding: 4px 16px 4px 0; border-bottom: 1px solid var(--line); }
-td { vertical-align: top; } .n { text-align: right; white-space: nowrap; }
+td { vertical-align: top; white-space: nowrap; } .n { text-align: right; }
 .made { display: grid; grid-template-columns: auto 1fr; gap: 4px 18px; font-size: 14px; margin: 8px 0; }
 dt { color: var(--soft); } dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
 code { font: 13px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; background: var(--card); padding: 1px 5px;
@@ -71,7 +70,7 @@ code { font: 13px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; backg
   .tiles { gap: 8px; } .tiles li { padding: 4px 12px 4px 10px; font-size: 15px; } .tiles b { font-size: 20px; }
   .claims li { grid-template-columns: 1fr; gap: 2px; padding: 8px 0; }
   .claims h3 .soft { display: block; }
-  figure img { max-width: none; width: calc(var(--w) * 0.55px); margin: 0; }
+  img { max-width: none; width: calc(var(--w) * 0.55px); }
   math[display=block] { font-size: 0.86em; }
   .made { grid-template-columns: 1fr; gap: 0; } .made dd { margin-bottom: 6px; }
 }
@@ -80,7 +79,7 @@ code { font: 13px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; backg
   :root { --ink: #000; --soft: #444; --back: #fff; --card: #fff; }
   body { font-size: 10pt; display: block; } nav { display: none; } main { max-width: none; padding: 0; }
   table { font-size: 8pt; } th, td { padding-right: 7px; }
-  .scroll { overflow: visible; } summary { display: none; }
+  .scroll { overflow: visible; } summary { display: none; } details::details-content { content-visibility: visible; }
   figure, .verdict, tr { break-inside: avoid; } h2, h3 { break-after: avoid; } img { max-height: 120mm; width: auto; }
   a { color: inherit; }
 }
