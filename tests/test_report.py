@@ -210,7 +210,6 @@ def test_damaged_images_are_named_before_anything_is_written(images, tmp_path, n
     file, out = folder / name, tmp_path / "out"
     before = file.read_bytes()
     for change, message in DAMAGE[name]:
-        _mnist.read.cache_clear()
         data = change(before)
         file.unlink(missing_ok=True)
         if data is not None:
@@ -218,11 +217,10 @@ def test_damaged_images_are_named_before_anything_is_written(images, tmp_path, n
         with pytest.raises(ValueError, match=message):
             ex.reproduce(out, figures=["figure5", "mnist"], mnist=folder)
         assert not out.exists()
-    _mnist.read.cache_clear()
 
 
 def test_what_is_needed_is_asked_for(tmp_path):
-    with pytest.raises(ValueError, match="mnist needs --mnist"):
+    with pytest.raises(ValueError, match="mnist needs --mnist DIR"):
         ex.reproduce(tmp_path / "out", figures=["mnist"])
     with pytest.raises(ValueError, match=r"nowhere is not a folder.*t10k-labels-idx1-ubyte"):
         ex.reproduce(tmp_path / "out", mnist=tmp_path / "nowhere")

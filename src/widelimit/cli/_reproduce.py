@@ -71,7 +71,8 @@ def _list(console: Console, known: "Iterable[Experiment]") -> None:
     for column in ("name", "what it shows", "where", "seconds"):
         table.add_column(column)
     for e in known:
-        table.add_row(e.name, e.title, e.source, f"{e.seconds:.0f}")
+        needs = "".join(f" (needs --{key})" for key in e.needs)
+        table.add_row(e.name, f"{e.title}{needs}", e.source, f"{e.seconds:.0f}")
     console.print(table)
 
 

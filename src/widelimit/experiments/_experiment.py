@@ -212,7 +212,7 @@ def choose(names: Iterable[str | int], given: Mapping[str, Any]) -> dict[str, Ex
     for e in chosen.values():
         for key in e.needs.keys() - options:
             raise ValueError(
-                f"{e.name} needs --{key} (in Python {key}=): {e.title} cannot be computed without."
+                f"The part {e.name} needs --{key} DIR (in Python {key}=...), a folder that you bring."
             )
         for key, refuse in e.needs.items():
             refuse(given[key])
