@@ -69,9 +69,56 @@ the diagonal of the kernel matrix.""",
 )
 
 
+_WORDS = (
+    (
+        r"$L$, $n$",
+        "Depth: the number of non-linear layers or residual blocks. Width: of each of them.",
+    ),
+    (r"$\alpha$", "The factor of the residual branches. Small: close to a linear network."),
+    (r"$\varphi$", r"The activation; ReLU is $\max(0,x)$."),
+    (
+        r"$\Theta$, $\hat\Theta$",
+        "The neural tangent kernel, of infinite width; and that of one finite network, which is random.",
+    ),
+    (
+        r"$K$, NNGP",
+        "The covariance of the outputs of random networks: with infinite width they are a Gaussian process.",
+    ),
+    (
+        r"$\Delta$, $\kappa$",
+        r"The angle between two inputs; the kernel's slope at $\Delta=0$, the kink.",
+    ),
+    (r"$\mu_{\mathrm{D2}}$, $\mu_{\mathrm G}$", "The measures: smaller, and larger, is smoother."),
+    (
+        r"$N$",
+        "Points of the grid on which a function is measured; training images, in *Digits* and *MNIST*.",
+    ),
+    (
+        r"$\lambda_{\min}$, $\lambda_{\max}$",
+        "Extreme eigenvalues of the kernel matrix. Gradient descent on it converges fastest with the "
+        r"learning rate $2/(\lambda_{\min}+\lambda_{\max})$, and the slowest direction needs about "
+        r"$\lambda_{\max}/\lambda_{\min}$ steps.",
+    ),
+    (
+        "Input-output Jacobian",
+        r"$\partial f/\partial x$: how fast the output changes with the input.",
+    ),
+    (
+        "Outside the kernel regime",
+        "Narrow networks, usual initialisation, large steps: the kernel moves and the theory is silent.",
+    ),
+    (
+        "Published, preprint, talk",
+        "The versions of one work; they differ in figures and in the measure.",
+    ),
+)
+
+
 def introduction() -> str:
-    """The introduction as HTML: a section for each idea."""
-    return "".join(
+    """The introduction as HTML: a section for each idea, and a list of words to open."""
+    words = "".join(f"<dt>{prose(word)}</dt><dd>{prose(text)}</dd>" for word, text in _WORDS)
+    sections = "".join(
         f"<h3>{title}</h3>" + "".join(f"<p>{prose(text)}</p>" for text in texts)
         for title, *texts in _SECTIONS
     )
+    return f"{sections}<details><summary>Words and symbols</summary><dl class='made'>{words}</dl></details>"
