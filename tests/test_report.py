@@ -33,7 +33,10 @@ def drawn(page):
             "<msub><mi>λ</mi><mi>min</mi></msub>",
         ),
         ("x'_i", "<msubsup><mi>x</mi><mi>i</mi><mrow><mo>′</mo></mrow></msubsup>"),
-        ("n^{-1/2}", "<msup><mi>n</mi><mrow><mrow><mo>−</mo><mn>1</mn><mo>/</mo><mn>2</mn>"),
+        (
+            "n^{-1/2}",
+            "<msup><mi>n</mi><mrow><mrow><mo>−</mo><mn>1</mn><mo lspace='0' rspace='0'>/</mo>",
+        ),
         (r"\text{a < b}", "<mtext>a &lt; b</mtext>"),
     ],
 )

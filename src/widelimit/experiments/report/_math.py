@@ -58,6 +58,8 @@ def _row(parts: list[str]) -> str:
 
 
 def _operator(sign: str, stretchy: bool = False) -> str:
+    if sign == "/":
+        return "<mo lspace='0' rspace='0'>/</mo>"
     if sign not in _FENCES:
         return f"<mo>{html.escape(sign)}</mo>"
     tight = " lspace='0' rspace='0'" if sign in "|‖" else ""
