@@ -28,6 +28,9 @@ PATIENCE = 2e10  # evaluations of an activation; about a minute, after which a w
 
 FEW_FEATURES = 8  # features; up to here differences are cheaper than a matrix product
 CHEAP_DIFFERENCES = 2**21  # multiplications; below this the same holds for any number of features
+HOST_DIFFERENCES = (
+    2**13
+)  # multiplications; the same for NumPy, which writes every difference to memory
 # 1 - |rho|; below, a matrix product's rounding shows in deep networks (1e-12 at depth 100)
 NEARLY_PARALLEL = {"float64": 1e-3, "float32": 1e-2}
 PICKS = 8  # entries of a row; so many nearly parallel ones are repaired one by one

@@ -163,12 +163,47 @@ class Pair(State, eqx.Module):
 
     def _steady(self, step: Callable[[Self], Self], times: int | Array) -> tuple[Self, int | Array]:
         """A state whose form a step preserves, and how many steps remain."""
-        pair, shapes = self, jax.eval_shape(step, self)
-        if self.above is not None and shapes.above is None:  # what the first time makes known
+        pair, before = self, self.above is None
+        after = step(_Sign(before)).known  # the step itself, on a state that costs nothing
+        if after and not before:  # what the first time makes known
             pair, times = step(self), times - 1
-        elif self.above is None and shapes.above is not None:
+        elif before and not after:
             pair = dataclasses.replace(self, above=self.plus)
-        return jax.tree.map(lambda a, s: jnp.broadcast_to(a, s.shape), pair, shapes), times
+        shape = jnp.broadcast_shapes(pair.q1.shape, pair.q2.shape, pair.minus.shape)
+        wide = lambda a: None if a is None else jnp.broadcast_to(a, shape)
+        matrices = wide(pair.minus), wide(pair.above), wide(pair.ntk)
+        return type(self)(pair.q1, pair.q2, *matrices, self.how), times
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sign(State):
+    r"""Whether $\rho\ge0$ is known of every pair."""
+
+    question: ClassVar[str] = "the sign of correlations"
+
+    known: bool
+
+    def scaled(self, factor: Scalar) -> Self:
+        return self
+
+    def biased(self, b_std: Scalar) -> Self:
+        return self
+
+    def activated(self, activation: Activation) -> Self:
+        if activation.angular is None:
+            return _Sign(False)
+        one = jax.ShapeDtypeStruct((), jnp.float32)
+        plus = jax.eval_shape(activation.angular, one, None if self.known else one)[1]
+        return _Sign(plus is None)
+
+    def normalised(self) -> Self:
+        return self
+
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        return _Sign(all(p.known for p in parts) and (skip is None or self.known))
+
+    def repeated(self, step: Callable[[Self], Self], times: int | Int[Array, ""]) -> Self:
+        return self if isinstance(times, int) and times == 0 else step(self)
 
 
 def _total(values: Sequence[Pairs]) -> Pairs:
