@@ -49,7 +49,9 @@ def node(*words: str) -> str:
 
 @needs_node
 def test_the_kernels_in_javascript_are_the_librarys():
-    assert "# pass 1" in node("--test", "tests/kernels.test.mjs")
+    told = node("--test", "tests/kernels.test.mjs", "tests/state.test.mjs")
+    assert "# pass 5" in told
+    assert "# fail 0" in told
 
 
 def test_the_golden_numbers_are_still_the_librarys():
