@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { install } from "../src/math/activations.js";
+import { compute } from "../src/engine.js";
+import { activations, install } from "../src/math/activations.js";
 import { layered } from "../src/math/kernel.js";
 import { eigh, root } from "../src/math/linalg.js";
-import { decode, encode, newNet, presets, random } from "../src/state.js";
+import { cleanPoints, decode, encode, newNet, presets, random } from "../src/state.js";
 import { Twin } from "../src/twin.js";
 
 install(JSON.parse(readFileSync(new URL("../src/profiles.json", import.meta.url), "utf8")));
@@ -13,7 +14,7 @@ test("any address is a state, and a state is its address", () => {
   const { uniform } = random(7);
   const letters = "1!c!ntk!m,relu,3,1.4,0,0.1!!inf!0.5,1_!-e%#\u221e{}<>\"NaN";
   const good = encode(decode(""));
-  for (let k = 0; k < 3000; k++) {
+  for (let k = 0; k < 1500; k++) {
     // Garbage, and good addresses with a few letters changed.
     let text = Array.from({ length: 1 + 60 * uniform() }, () => letters[Math.floor(uniform() * letters.length)]).join("");
     if (k % 2) {
@@ -72,6 +73,27 @@ test("a step of a wide network moves its outputs by the tangent kernel", () => {
         for (let i = 0; i < 3; i++) mean[i] += (before[i] - after[i]) / rate / seeds;
       }
       mean.forEach((v, i) => assert.ok(Math.abs(v - expected[i]) < 0.12 * expected[0], `${net.kind} ${lastOnly}: ${v} for ${expected[i]}`));
+    }
+  }
+});
+
+test("every state has a finite picture or a sentence", () => {
+  const { uniform } = random(11);
+  const pick = (list) => list[Math.floor(uniform() * list.length)];
+  const net = () =>
+    newNet({
+      kind: pick(["mlp", "resnet"]), act: pick([...activations.keys()]), depth: pick([1, 2, 5, 30, 100]),
+      w: pick([0, 0.01, 1, 1.414, 3]), b: pick([0, 0, 0.1, 2]), alpha: pick([0.001, 0.1, 2]),
+    });
+  for (let k = 0; k < 60; k++) {
+    const tab = pick(["circle", "line", "sphere"]), n = pick([0, 1, 2, 6]);
+    const points = Array.from({ length: n }, () => (tab === "sphere" ? [6 * uniform() - 3, uniform(), uniform()] : [6 * uniform() - 3, uniform()]));
+    if (n > 1 && uniform() < 0.3) points[1] = points[0].map((v) => v + pick([0, 1e-4])); // on top of each other, or nearly
+    const state = { ...decode(""), tab, points: cleanPoints(tab, points), kind: pick(["ntk", "nngp"]), a: net(), b: net(), time: pick([-Infinity, 0, 8, Infinity]) };
+    const found = compute(state, null);
+    for (const lane of [found.a, found.b]) {
+      if (!lane) assert.ok(found.sentences.length);
+      else for (const list of [lane.mean, lane.std, lane.curve, lane.gram, lane.residual, ...lane.draws, [lane.kink]]) assert.ok(list.every(Number.isFinite), JSON.stringify(state));
     }
   }
 });
