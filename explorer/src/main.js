@@ -107,7 +107,7 @@ export class Page {
     this.state = this.scene.state = s;
     if (this.scene.selected >= n) this.scene.selected = -1;
     const twinPart = (/** @type {State} */ v) => JSON.stringify([v.tab, v.a, v.points, v.seed, v.kind]);
-    if (twinPart(before) !== twinPart(s) && this.scene.runs.length) {
+    if (this.scene.runs.length && twinPart(before) !== twinPart(s)) {
       this.scene.runs = [];
       this.trainer?.stop();
       this.progress(null);

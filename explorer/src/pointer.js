@@ -73,6 +73,16 @@ export function attach(page, id, canvas) {
   }
 }
 
+const FINGER = 26; // pixels within which a finger means a point
+
+/** Where `mine` says so, a finger does not scroll the page. @param {HTMLCanvasElement} canvas @param {(x: number, y: number) => boolean} mine */
+function keepFinger(canvas, mine) {
+  canvas.addEventListener("touchstart", (e) => {
+    const box = canvas.getBoundingClientRect(), t = e.touches[0];
+    if (mine(t.clientX - box.left, t.clientY - box.top)) e.preventDefault();
+  }, { passive: false });
+}
+
 /**
  * @param {Page} page @param {HTMLCanvasElement} canvas @param {() => import("./draw/pen.js").Pen} pen
  * @param {(e: PointerEvent | MouseEvent) => {x: number, y: number}} place
@@ -98,12 +108,32 @@ function functionEvents(page, canvas, pen, place) {
     const p = plot(), reach = page.state.tab === "circle" ? Math.PI : 3;
     return [round(Math.min(Math.max(p.fromX(x), -reach), reach)), round(Math.min(Math.max(p.fromY(y), -3), 3), 3)];
   };
+  /** @param {number} x @param {number} y @returns {number} The new point, or -1 where there is no room. */
+  const add = (x, y) => {
+    if (page.state.points.length >= MOST_POINTS) return -1;
+    const points = [...page.state.points, value(x, y)];
+    page.scene.selected = points.length - 1;
+    page.change({ points });
+    return points.length - 1;
+  };
   /** @param {number} i */
   const remove = (i) => page.change({ points: page.state.points.filter((_, k) => k !== i) });
+  // A finger on a point moves it; elsewhere it scrolls the page, and a tap adds a point.
+  keepFinger(canvas, (x, y) => nearest(x, y, FINGER) >= 0);
+  /** @type {{x: number, y: number} | null} */
+  let tap = null;
+  canvas.addEventListener("pointercancel", () => {
+    tap = null;
+    dragged = -1;
+  });
   canvas.addEventListener("pointerdown", (e) => {
+    const { x, y } = place(e), touch = e.pointerType === "touch";
+    dragged = nearest(x, y, touch ? FINGER : 14);
+    if (touch && dragged < 0) {
+      tap = { x, y };
+      return;
+    }
     canvas.setPointerCapture(e.pointerId);
-    const { x, y } = place(e);
-    dragged = nearest(x, y, e.pointerType === "touch" ? 26 : 14);
     const again = dragged >= 0 && dragged === last.index && e.timeStamp - last.time < 420;
     if (again && !last.fresh) {
       remove(dragged);
@@ -112,20 +142,15 @@ function functionEvents(page, canvas, pen, place) {
       page.scene.selected = -1;
       return;
     }
-    let fresh = false;
-    if (dragged < 0 && page.state.points.length < MOST_POINTS) {
-      const points = [...page.state.points, value(x, y)];
-      dragged = points.length - 1;
-      fresh = true;
-      page.scene.selected = dragged;
-      page.change({ points });
-    }
+    const fresh = dragged < 0;
+    if (fresh) dragged = add(x, y);
     page.scene.selected = dragged;
     last = { time: e.timeStamp, index: dragged, fresh };
     page.draw();
   });
   canvas.addEventListener("pointermove", (e) => {
     const { x, y } = place(e);
+    if (tap && Math.hypot(x - tap.x, y - tap.y) > 10) tap = null;
     if (dragged < 0 || !e.buttons) {
       canvas.style.cursor = nearest(x, y, 14) >= 0 ? "grab" : "crosshair";
       return;
@@ -133,7 +158,9 @@ function functionEvents(page, canvas, pen, place) {
     last.time = 0;
     page.change({ points: page.state.points.map((p, i) => (i === dragged ? value(x, y) : p)) });
   });
-  canvas.addEventListener("pointerup", () => {
+  canvas.addEventListener("pointerup", (e) => {
+    if (tap) last = { time: e.timeStamp, index: add(tap.x, tap.y), fresh: true };
+    tap = null;
     dragged = -1;
     page.tell();
   });
@@ -194,6 +221,7 @@ function sphereEvents(page, canvas, pen, place) {
     });
     return best;
   };
+  keepFinger(canvas, (x, y) => under(x, y) !== null);
   let start = { x: 0, y: 0, lon: 0, lat: 0, r: 1, far: false }, dragged = -1, turned = false, down = false;
   canvas.addEventListener("pointerdown", (e) => {
     canvas.setPointerCapture(e.pointerId);

@@ -85,9 +85,6 @@ export async function launch({ width = 1366, height = 768, scale = 1, mobile = f
       await call("Page.navigate", { url });
       await loaded;
     },
-    async reload() {
-      await call("Page.navigate", { url: "about:blank" });
-    },
     async until(expression, what = expression, seconds = 30) {
       const end = Date.now() + 1000 * seconds;
       while (!(await evaluate(expression))) {
