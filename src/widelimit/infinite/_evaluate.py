@@ -231,10 +231,10 @@ class _Prepared(NamedTuple):
     extra: Extra
 
 
-def fill_up(request: Request, inputs: Inputs) -> _Prepared:
+def fill_up(request: Request, inputs: Inputs, dtype: str | None = None) -> _Prepared:
     """Choose, and put the inputs into arrays of one of few sizes."""
     n1, n2 = sizes_of(inputs)
-    dtype = _work_dtype(inputs)
+    dtype = dtype or _work_dtype(inputs)
     scope = scope_of(inputs)
     assert scope is not None
     bias = 0.0

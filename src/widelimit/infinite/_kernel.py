@@ -15,6 +15,7 @@ from widelimit.describe import check, expect_network
 from widelimit.layers import Layer
 
 from ._evaluate import Request, evaluate, on_device, scope_of
+from ._operator import NetworkGram
 from ._plan import Form, Numbers, Scope, join, split, without_widths
 from ._products import diagonal, matvec
 
@@ -99,6 +100,24 @@ class PreparedKernel(eqx.Module):
                 "of x2 (of x1, if x2 is None)."
             )
         return matvec(self._request(self.kind), inputs, vector)
+
+    def operator(self, x: ArrayLike, precision: str = "float64") -> NetworkGram:
+        """The matrix of some points as an operator (`linalg.KernelOperator`): products, no matrix.
+
+        Args:
+            x: Points, shape (n, d).
+            precision: "float32" or "float64", of the entries; sums are float64.
+
+        Example:
+            >>> import numpy as np, widelimit as wl
+            >>> k, x = wl.prepare(wl.mlp(2)), np.eye(4)
+            >>> bool(np.allclose(k.operator(x) @ np.ones(4), k(x).sum(1)))
+            True
+        """
+        if precision not in ("float32", "float64"):
+            raise ValueError(f"precision must be 'float32' or 'float64', got {precision!r}.")
+        points = np.asarray(as_inputs(x).x1)
+        return NetworkGram(self._request(self.kind), points, precision)
 
     def block(self, x1: Float[Array, "n1 d"], x2: Float[Array, "n2 d"]) -> Float[Array, "n1 n2"]:
         """The matrix in pure JAX, for use inside `jit`, `vmap` and `shard_map`; nothing is checked.

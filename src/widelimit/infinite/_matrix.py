@@ -10,7 +10,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.numerics import steer
 from widelimit._base.thresholds import DEVICE_SIDE, TILE_SIDE, TILE_SIDES
-from widelimit.layers import Layer
 
 from ._correlation import Points, as_points, correlation, map_correlation
 from ._layered import ByLayers, Matrices, kernel_values, run_layers
@@ -44,10 +43,9 @@ def _gram(
     extra: Extra,
 ) -> tuple[Float[Array, "n1 n2"], ...]:
     """The wanted kernel matrices; `x2=None` means `x1` with itself, its diagonal exact."""
-    net = join(plan.form, numbers)
     first = as_points(x1)
     second = first if x2 is None else as_points(x2)
-    layers = ByLayers(net, plan, jnp.asarray(extra.vanishes))
+    chosen = evaluator(plan, numbers, extra)
 
     def fill(evaluate: "ByLayers | _ByProfile") -> Matrices:
         edge1 = evaluate.sizes(first)
@@ -55,16 +53,13 @@ def _gram(
         side1, side2 = _Side(first, edge1), _Side(second, edge2)
         return _tiles(evaluate, side1, side2, extra.counts, symmetric=x2 is None)
 
-    if plan.path == "profile":
-        assert extra.profiles is not None
-        by_profile = _ByProfile(plan, extra.profiles, jnp.asarray(extra.vanishes))
-        out = fill(by_profile)
-        return out if x2 is not None else _with_diagonal(plan, out, by_profile.diagonal(first))
-    by_layers = plan.path == "layers"
-    out = fill(layers) if by_layers else _either(net, plan, first, second, fill, layers)
-    # In double precision the tiles set the diagonal as well as a separate pass would.
-    if x2 is None and not (by_layers and x1.dtype == jnp.float64):
-        out = _with_diagonal(plan, out, layers.diagonal(first))
+    if isinstance(chosen, ByLayers) and plan.path == "either":
+        out = _either(plan, first, second, fill, chosen)
+    else:
+        out = fill(chosen)
+    # In double precision layers set the diagonal as well as a separate pass would.
+    if x2 is None and not (plan.path == "layers" and x1.dtype == jnp.float64):
+        out = _with_diagonal(plan, out, chosen.diagonal(first))
     return out
 
 
@@ -137,6 +132,15 @@ class _ByProfile(NamedTuple):
         return tuple(size * getattr(self.profiles, w).at(minus, plus, t) for w, t in pick)
 
 
+def evaluator(plan: Plan, numbers: Numbers, extra: Extra) -> "ByLayers | _ByProfile":
+    """What evaluates a tile on the path that was chosen beforehand."""
+    vanishes = jnp.asarray(extra.vanishes)
+    if plan.path == "profile":
+        assert extra.profiles is not None
+        return _ByProfile(plan, extra.profiles, vanishes)
+    return ByLayers(join(plan.form, numbers), plan, vanishes)
+
+
 class _Side(NamedTuple):
     """The inputs of one side, and what the tiles need to know of each."""
 
@@ -173,13 +177,7 @@ def _tiles(
     total = many1 * (many1 + 1) // 2 if symmetric else many1 * many2
 
     def corner(i: Int[Array, ""]) -> tuple[Int[Array, ""], Int[Array, ""]]:
-        if symmetric:
-            row = ((jnp.sqrt(8 * i.astype(jnp.float32) + 1) - 1) / 2).astype(jnp.int32)
-            row = jnp.where(row * (row + 1) // 2 > i, row - 1, row)  # the root may be rounded
-            row = jnp.where((row + 1) * (row + 2) // 2 <= i, row + 1, row)
-            column = i - row * (row + 1) // 2
-        else:
-            row, column = i // many2, i % many2
+        row, column = triangle(i) if symmetric else (i // many2, i % many2)
         # The last tile overlaps the one before where sizes do not divide.
         last1, last2 = (jnp.maximum(u - t, 0) for u, t in ((used1, rows), (used2, columns)))
         return jnp.minimum(row * rows, last1), jnp.minimum(column * columns, last2)
@@ -206,6 +204,14 @@ def _tiles(
     else:
         out = _fill(tile, corner, total, (n1, n2), symmetric)
     return tuple(_mirrored(o, rows, used1, first.points.q) for o in out) if symmetric else out
+
+
+def triangle(i: Int[Array, ""]) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """Row and column of the i-th tile on and below the diagonal, row after row."""
+    row = ((jnp.sqrt(8 * i.astype(jnp.float32) + 1) - 1) / 2).astype(jnp.int32)
+    row = jnp.where(row * (row + 1) // 2 > i, row - 1, row)  # the root may be rounded
+    row = jnp.where((row + 1) * (row + 2) // 2 <= i, row + 1, row)
+    return row, i - row * (row + 1) // 2
 
 
 def _fill(
@@ -269,7 +275,6 @@ def _even(size: int, most: int) -> int:
 
 
 def _either(
-    net: Layer,
     plan: Plan,
     first: Points,
     second: Points,
@@ -281,7 +286,7 @@ def _either(
     with jax.enable_x64(True):
         q0 = first.q[0]
         gap = jnp.maximum(jnp.max(jnp.abs(first.q - q0)), jnp.max(jnp.abs(second.q - q0)))
-        profiles = build(net, q0, plan.how, cut_off(dtype))
+        profiles = build(layers.net, q0, plan.how, cut_off(dtype))
         equal = (plan.degree is not None) | (gap <= norm_tolerance(dtype) * q0)
         limit = error_limit(dtype)
         good = equal & (profiles.nngp.error < limit) & (profiles.ntk.error < limit)

@@ -9,6 +9,7 @@ from ._eigen import eigh as eigh
 from ._low_rank import LowRank as LowRank
 from ._low_rank import Preconditioner as Preconditioner
 from ._low_rank import partial_cholesky as partial_cholesky
+from ._operator import KernelOperator as KernelOperator
 from ._ridge import RidgePath as RidgePath
 from ._ridge import leave_one_out as leave_one_out
 from ._ridge import ridge_path as ridge_path

@@ -117,6 +117,14 @@ class Preconditioner:
         inner[np.diag_indices(len(inner))] += 1
         self._inner = scipy.linalg.cho_factor(inner, lower=True, overwrite_a=True)
 
+    @classmethod
+    def of(cls, low: LowRank, ridge: Float[np.ndarray, " n"]) -> "Preconditioner":
+        """For a ridge that may be 0: what is left out counts by the mean of its diagonal."""
+        known = low.factor**2
+        # Without it a small ridge would make it stiff in directions that it does not know.
+        left = low.error * float(known.sum()) / (1 - low.error) / len(ridge)
+        return cls(low, ridge + left, max(1e-12 * float(known.sum(1).max()), 1e-300))
+
     def __call__(self, v: Float[np.ndarray, " n *k"]) -> Float[np.ndarray, " n *k"]:
         """Apply it to v of shape (n,) or (n, k)."""
         weights = self._s if v.ndim == 1 else self._s[:, None]

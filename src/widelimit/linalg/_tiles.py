@@ -74,9 +74,13 @@ class TiledGram:
                     yield rows, columns, self._kept[start:stop].reshape(shape)
                     start = stop
 
+    def vector(self, v: ArrayLike) -> Float[np.ndarray, " n *k"]:
+        """A vector (n,), or several (n, k), in float64."""
+        return np.asarray(v, dtype=np.float64)
+
     def __matmul__(self, v: ArrayLike) -> Float[np.ndarray, " n *k"]:
         """K v for v of shape (n,) or (n, k)."""
-        v = np.asarray(v, dtype=np.float64)
+        v = self.vector(v)
         if v.ndim not in (1, 2) or len(v) != self.size:
             raise ValueError(f"v must have {self.size} rows, got shape {v.shape}.")
         out = np.zeros_like(v)
