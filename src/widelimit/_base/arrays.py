@@ -159,9 +159,14 @@ def _check(array: Any, name: str, rank: int, layout: str) -> None:
     check_finite(array, name)
 
 
+@jax.jit
+def _all_finite(array: Any) -> Any:
+    return jnp.isfinite(array).all()
+
+
 def check_finite(array: Any, name: str) -> None:
     """Refuse NaN and infinity where the values can be looked at."""
-    finite = jnp.isfinite(array).all() if is_jax(array) else np.isfinite(array).all()
+    finite = _all_finite(array) if is_jax(array) else np.isfinite(array).all()
     if value_of(finite) is None or value_of(finite):
         return
     bad = np.argwhere(~np.isfinite(value_of(array)))

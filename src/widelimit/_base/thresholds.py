@@ -18,6 +18,7 @@ TILE_SIDES = {1024: 128, 3072: 256}
 TILE_SIDE = 512  # points; beyond, and where sizes are exact: a tile's state stays in the cache
 DEVICE_SIDE = 2**14  # points; a GPU wants few and large tiles
 DEVICE_PRODUCT_SIDE = 2**13  # points; the same where tiles are multiplied and forgotten
+UNROLLED = 16  # activations; up to here a GPU computes all layers of an entry at once
 FEATURES = (16, 32, 64)  # features; numbers beyond FEW_FEATURES are filled up to one of these
 DIAGONAL_CHUNK = 2**12  # points; series coefficients of one chunk are some megabytes
 MATVEC_ENTRIES = 2**22  # entries; a strip of the matrix that is multiplied and forgotten

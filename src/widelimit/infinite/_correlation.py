@@ -58,7 +58,7 @@ def _product(a: Float[Array, "n1 d"], b: Float[Array, "n2 d"]) -> Float[Array, "
     return jnp.matmul(a, b.T, precision=jax.lax.Precision.HIGHEST)
 
 
-def _cosines(u1: Float[Array, "n1 d"], u2: Float[Array, "n2 d"]) -> Float[Array, "n1 n2"]:
+def cosines(u1: Float[Array, "n1 d"], u2: Float[Array, "n2 d"]) -> Float[Array, "n1 n2"]:
     """Inner products of unit vectors, right to rounding.
 
     A GPU multiplies float16 eight times faster than float32. Entries of unit vectors are at most 1, so
@@ -112,7 +112,7 @@ def map_correlation(
     (n1, d), n2 = u1.shape, u2.shape[0]
     if d <= FEW_FEATURES or max(n1 * n2, pairs) * d <= CHEAP_DIFFERENCES:
         return then(*_from_differences(u1, u2))
-    rho = _cosines(u1, u2)
+    rho = cosines(u1, u2)
     both = lambda rho: (jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0))
     near = jnp.abs(rho) > 1 - NEARLY_PARALLEL[str(u1.dtype)]
     if diagonal is not None:

@@ -35,6 +35,7 @@ from ._plan import (
     equal_norms,
     error_limit,
     facts,
+    for_backend,
     integrated,
     known,
     looped,
@@ -42,6 +43,7 @@ from ._plan import (
     without_widths,
 )
 from ._profile import Profiles, compiled
+from ._whole import gram_on_device
 
 Answer = Float[Array, "..."] | Float[np.ndarray, "..."]
 
@@ -262,7 +264,7 @@ def _large(request: Request, inputs: Inputs) -> list[Float[np.ndarray, "n1 n2"]]
 def on_device(request: Request, inputs: Inputs) -> tuple[Float[Array, "n1 n2"], ...]:
     """The matrices of JAX arrays, which may be traced; nothing is checked or filled up."""
     plan, numbers, x1, x2, extra = for_device(request, inputs)
-    out = gram(plan, numbers, x1, x2, extra)
+    out = gram_on_device(plan, numbers, x1, x2, extra)
     scope = request.scope
     if scope is not None and is_traced((x1, x2)) and not closed(request.form):
         out = tuple(_refused_outside(scope, m, x1, x2) for m in out)
@@ -279,7 +281,7 @@ def for_device(
     choice = choose_path(request, scope_of(inputs), dtype, n1 * n2)
     form, numbers = request.form, request.numbers
     if not is_transformed((numbers, inputs.x1, inputs.x2)):
-        form, numbers = looped(form, known(numbers))
+        form, numbers = for_backend(form, known(numbers))
     extra = Extra(facts(request.form).vanishes, choice.profiles)
     return _plan(request, form, choice), numbers, x1, x2, extra
 

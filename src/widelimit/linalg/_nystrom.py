@@ -1,10 +1,12 @@
 r"""A preconditioner on the device: the matrix as some of its columns know it."""
 
 import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.keys import as_generator
 from widelimit._base.types import Seed
@@ -35,63 +37,74 @@ class Nystrom:
         chosen = as_generator(key).choice(gram.size, min(rank, gram.size), replace=False)
         with jax.enable_x64(True):
             columns = gram.columns(chosen)
-            rows = -(-gram.size // _ROWS) * _ROWS if gram.size > _ROWS else gram.size
-            factor = _factor(columns, columns[chosen].astype(jnp.float64))
-            self._factor = jnp.pad(factor, ((0, rows - gram.size), (0, 0)))
+            core = columns[chosen].astype(jnp.float64)
+            self._factor = _factor(columns, core)  # in the memory of the columns
             diagonal = gram.diagonal()
-            left = jnp.mean(jnp.maximum(diagonal - jnp.sum(factor.astype(jnp.float64) ** 2, 1), 0))
-            floor = 1e-12 * jnp.max(diagonal)
-            self._s = jnp.pad(
-                jnp.maximum(ridge + left, floor), (0, rows - gram.size), constant_values=1
-            )
+            left = jnp.mean(jnp.maximum(diagonal - _squares(self._factor), 0))
+            self._s = jnp.maximum(ridge + left, 1e-12 * jnp.max(diagonal))
             self._inner = _inner(self._factor, self._s)
-        self.rank, self.size = factor.shape[1], gram.size
+        self.rank = len(chosen)
 
     def __call__(self, v: Float[Array, "n k"]) -> Float[Array, "n k"]:
         """Apply it to v of shape (n, k)."""
         with jax.enable_x64(True):
-            below = ((0, len(self._s) - self.size), (0, 0))
-            return _apply(self._factor, self._s, self._inner, jnp.pad(v, below))[: self.size]
+            return _apply(self._factor, self._s, self._inner, v)
 
 
-@jax.jit
+class _Block(NamedTuple):
+    """Some rows of a matrix; the last block begins earlier, so that all have one size."""
+
+    start: Int[Array, ""]
+    fresh: Bool[Array, " rows"]
+
+    def of(self, array: Array) -> Array:
+        """The rows, in float64."""
+        part = jax.lax.dynamic_slice_in_dim(array, self.start, len(self.fresh))
+        return part.astype(jnp.float64)
+
+    def put(self, array: Array, part: Array) -> Array:
+        """The array with these rows replaced, those that an earlier block has done excepted."""
+        old = jax.lax.dynamic_slice_in_dim(array, self.start, len(self.fresh))
+        fresh = self.fresh.reshape((-1,) + (1,) * (array.ndim - 1))
+        new = jnp.where(fresh, part.astype(array.dtype), old)
+        return jax.lax.dynamic_update_slice_in_dim(array, new, self.start, 0)
+
+
+def _over_blocks(n: int, function: Callable[[_Block, Any], Any], start: Any) -> Any:
+    step = min(n, _ROWS)
+
+    def run(i: Int[Array, ""], carry: Any) -> Any:
+        first = jnp.minimum(i * step, n - step)
+        return function(_Block(first, first + jnp.arange(step) >= i * step), carry)
+
+    return jax.lax.fori_loop(0, -(-n // step), run, start)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
 def _factor(columns: Float[Array, "n r"], core: Float[Array, "r r"]) -> Float[Array, "n r"]:
     # Entries in float32 leave the core uncertain by some of their rounding.
     noise = 4 * jnp.finfo(columns.dtype).eps * jnp.trace(core)
     lower = jnp.linalg.cholesky((core + core.T) / 2 + noise * jnp.eye(len(core)))
     solve = lambda part: jax.scipy.linalg.solve_triangular(lower, part.T, lower=True).T
-    return _by_blocks(lambda part: solve(part.astype(jnp.float64)).astype(part.dtype), columns)
+    return _over_blocks(len(columns), lambda b, out: b.put(out, solve(b.of(out))), columns)
 
 
-def _by_blocks(function, rows: Float[Array, "n r"]) -> Float[Array, "n r"]:
-    """The function of blocks of rows, each result in the place of its rows."""
-    n = rows.shape[0]
-    step = min(n, _ROWS)
-
-    def fill(i, out):
-        start = jnp.minimum(i * step, n - step)
-        part = function(jax.lax.dynamic_slice_in_dim(rows, start, step))
-        return jax.lax.dynamic_update_slice_in_dim(out, part, start, 0)
-
-    return jax.lax.fori_loop(0, -(-n // step), fill, jnp.zeros_like(rows))
-
-
-def _blocks(factor: Float[Array, "n r"]) -> tuple[int, int]:
-    step = min(factor.shape[0], _ROWS)
-    return step, factor.shape[0] // step
+@jax.jit
+def _squares(factor: Float[Array, "n r"]) -> Float[Array, " n"]:
+    """The diagonal of FF'."""
+    sums = lambda block, out: block.put(out, jnp.sum(block.of(factor) ** 2, axis=1))
+    return _over_blocks(len(factor), sums, jnp.zeros(len(factor)))
 
 
 @jax.jit
 def _inner(factor: Float[Array, "n r"], s: Float[Array, " n"]) -> Float[Array, "r r"]:
     """The Cholesky factor of 1 + F' S^{-1} F."""
-    step, many = _blocks(factor)
 
-    def add(i, total):
-        cut = functools.partial(jax.lax.dynamic_slice_in_dim, start_index=i * step, slice_size=step)
-        part = cut(factor).astype(jnp.float64) / jnp.sqrt(cut(s))[:, None]
+    def add(block: _Block, total: Float[Array, "r r"]) -> Float[Array, "r r"]:
+        part = block.of(factor) * (block.fresh / jnp.sqrt(block.of(s)))[:, None]
         return total + part.T @ part
 
-    return jnp.linalg.cholesky(jax.lax.fori_loop(0, many, add, jnp.eye(factor.shape[1])))
+    return jnp.linalg.cholesky(_over_blocks(len(s), add, jnp.eye(factor.shape[1])))
 
 
 @jax.jit
@@ -101,15 +114,9 @@ def _apply(
     inner: Float[Array, "r r"],
     v: Float[Array, "n k"],
 ) -> Float[Array, "n k"]:
-    step, many = _blocks(factor)
-    cut = lambda a, i: jax.lax.dynamic_slice_in_dim(a, i * step, step)
-    scaled = v / s[:, None]
-    add = lambda i, sums: sums + cut(factor, i).astype(jnp.float64).T @ cut(scaled, i)
-    gathered = jax.lax.fori_loop(0, many, add, jnp.zeros((factor.shape[1], v.shape[1])))
+    n, scaled = len(s), v / s[:, None]
+    add = lambda b, sums: sums + b.of(factor).T @ (b.fresh[:, None] * b.of(scaled))
+    gathered = _over_blocks(n, add, jnp.zeros((factor.shape[1], v.shape[1])))
     known = jax.scipy.linalg.cho_solve((inner, True), gathered)
-
-    def subtract(i, out):
-        part = cut(factor, i).astype(jnp.float64) @ known / cut(s, i)[:, None]
-        return jax.lax.dynamic_update_slice_in_dim(out, cut(out, i) - part, i * step, 0)
-
-    return jax.lax.fori_loop(0, many, subtract, scaled)
+    part = lambda b: b.of(factor) @ known / b.of(s)[:, None]
+    return _over_blocks(n, lambda b, out: b.put(out, b.of(out) - part(b)), scaled)
