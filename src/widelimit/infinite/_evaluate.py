@@ -281,7 +281,7 @@ def for_device(
     choice = choose_path(request, scope_of(inputs), dtype, n1 * n2)
     form, numbers = request.form, request.numbers
     if not is_transformed((numbers, inputs.x1, inputs.x2)):
-        form, numbers = for_backend(form, known(numbers))
+        form, numbers = for_backend(form, known(numbers), dtype)
     extra = Extra(facts(request.form).vanishes, choice.profiles)
     return _plan(request, form, choice), numbers, x1, x2, extra
 

@@ -144,9 +144,10 @@ def unrolled(form: Form, numbers: tuple[float, ...]) -> tuple[Form, Numbers]:
     return split(jax.tree.map(write_out, join(form, numbers), is_leaf=is_repeat))
 
 
-def for_backend(form: Form, numbers: tuple[float, ...]) -> tuple[Form, Numbers]:
+def for_backend(form: Form, numbers: tuple[float, ...], dtype: str) -> tuple[Form, Numbers]:
     """Loops where a tile's state stays in the cache; on a GPU few and short layers written out."""
-    flat = jax.default_backend() != "cpu" and facts(form).evaluated <= UNROLLED and angular(form)
+    light = dtype == "float32" and angular(form) and facts(form).evaluated <= UNROLLED
+    flat = light and jax.default_backend() != "cpu"
     return (unrolled if flat else looped)(form, numbers)
 
 
