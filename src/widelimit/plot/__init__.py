@@ -13,7 +13,6 @@ from ._finite import stability as stability
 from ._finite import trained_networks as trained_networks
 from ._finite import width_convergence as width_convergence
 from ._save import Animation as Animation
-from ._save import note as note
 from ._save import save as save
 from ._signal import correlation_maps as correlation_maps
 from ._signal import depth_effect as depth_effect
@@ -26,5 +25,6 @@ from ._spectrum import spectrum as spectrum
 from ._style import COLOURS as COLOURS
 from ._style import angle_axis as angle_axis
 from ._style import figure as figure
+from ._style import plain_ticks as plain_ticks
 from ._style import pyplot as pyplot
 from ._style import style as style

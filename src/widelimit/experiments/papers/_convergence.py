@@ -38,6 +38,11 @@ def _draw(result: Result) -> Any:
     takes={"depth": 5, "alpha": 0.1, "activation": "relu"},
     ignores=("samples",),
     order=17,
+    caption=(
+        "The distance of a network's kernel from the limit against the width, both axes "
+        "logarithmic: a power of $n$ is a straight line, and theory expects the slope $-1/2$ "
+        "(fitted slopes in the legend)."
+    ),
 )
 def convergence(
     s: Setting, *, widths: Sequence[int] = (64, 128, 256, 512), draws: int = 12, products: int = 100

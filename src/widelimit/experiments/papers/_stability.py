@@ -50,6 +50,13 @@ def _draw(result: Result) -> Any:
     draws=_draw,
     takes={"depth": 3, "alpha": 0.5, "count": 5, "samples": "equispaced"},
     order=19,
+    caption=(
+        "Left: the error falls below the bound of the theorem (dashed) for all widths. Middle: "
+        "the weights of a wide network move as far as those of a narrow one, together. Right: yet "
+        "the kernel moves less, the wider the network, and this is why the limit is a fixed "
+        "kernel. Upper row: ReLU, which the theorem does not cover; lower row: erf, which it "
+        "does."
+    ),
 )
 def stability(
     s: Setting,
