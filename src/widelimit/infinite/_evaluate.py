@@ -23,7 +23,7 @@ from widelimit.activations import How
 from ._host import cut_small, filled, fits_in_small_tiles, host_points, paste
 from ._host import second_moments as host_moments
 from ._layered import stack_of_tiles
-from ._matrix import Extra, gram
+from ._matrix import gram
 from ._plan import (
     Form,
     Numbers,
@@ -43,6 +43,7 @@ from ._plan import (
     without_widths,
 )
 from ._profile import Profiles, compiled
+from ._tile import Extra
 from ._whole import gram_on_device
 
 Answer = Float[Array, "..."] | Float[np.ndarray, "..."]
@@ -78,13 +79,9 @@ def scope_of(inputs: Inputs) -> Scope | None:
         return None
     with jax.enable_x64(True), evaluating_now():
         on_host = jax.default_backend() == "cpu" or inputs.numpy
-        look = lambda x: _ends(host_moments(np.asarray(x))) if on_host else _extremes(x)
-        values = np.asarray([look(jax.lax.stop_gradient(x)) for x in given])
-    return Scope(float(values[:, 0].min()), float(values[:, 1].max()))
-
-
-def _ends(q: Float[np.ndarray, " n"]) -> tuple[float, float]:
-    return float(q.min()), float(q.max())
+        look = lambda x: host_moments(np.asarray(x)) if on_host else np.asarray(_extremes(x))
+        values = np.concatenate([look(jax.lax.stop_gradient(x)) for x in given])
+    return Scope(float(values.min()), float(values.max()))
 
 
 @jax.jit

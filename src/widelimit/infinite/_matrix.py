@@ -13,25 +13,9 @@ from widelimit._base.thresholds import DEVICE_SIDE, TILE_SIDE, TILE_SIDES
 
 from ._correlation import Points, as_points, correlation, map_correlation
 from ._layered import ByLayers, Matrices, kernel_values, run_layers
-from ._pair import outer
 from ._plan import Numbers, Plan, cut_off, error_limit, join, norm_tolerance
-from ._profile import Profiles, build
-
-Counts = tuple[int | Int[Array, ""], int | Int[Array, ""]]
-
-
-class Extra(NamedTuple):
-    """What a program is given beside the network's numbers and the inputs.
-
-    Attributes:
-        vanishes: Whether a zero input has a kernel of zero.
-        profiles: The profiles, if they are used and known beforehand.
-        counts: How many rows of each input are points, if the others only fill up.
-    """
-
-    vanishes: bool | Bool[Array, ""]
-    profiles: Profiles | None = None
-    counts: Counts | None = None
+from ._profile import build
+from ._tile import ByProfile, Counts, Evaluator, Extra, evaluator
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -47,7 +31,7 @@ def _gram(
     second = first if x2 is None else as_points(x2)
     chosen = evaluator(plan, numbers, extra)
 
-    def fill(evaluate: "ByLayers | _ByProfile") -> Matrices:
+    def fill(evaluate: Evaluator) -> Matrices:
         edge1 = evaluate.sizes(first)
         edge2 = edge1 if x2 is None else evaluate.sizes(second)
         side1, side2 = _Side(first, edge1), _Side(second, edge2)
@@ -96,51 +80,6 @@ def differentiable_gram(
         return tuple(steer(jnp.where(dead, 0, value), value) for value in values)
 
 
-class _ByProfile(NamedTuple):
-    """Evaluate a tile by polynomials in the angle."""
-
-    plan: Plan
-    profiles: Profiles
-    vanishes: Bool[Array, ""]
-
-    def sizes(self, points: Points) -> Float[Array, " n"]:
-        """sqrt(K(x, x)) for each input, 0 where the kernel vanishes."""
-        with jax.enable_x64(True):
-            stretch = 1.0
-            if self.plan.degree is not None:
-                stretch = jnp.sqrt(points.q / self.profiles.variance) ** self.plan.degree
-            size = jnp.sqrt(self.profiles.scale) * stretch
-            return jnp.where(points.zero & self.vanishes, 0, size)
-
-    def diagonal(self, points: Points) -> dict[str, Float[Array, " n"]]:
-        """The kernels of each input with itself, in float64."""
-        with jax.enable_x64(True):
-            nngp = self.sizes(points) ** 2
-            return {"nngp": nngp, "ntk": nngp * self.profiles.peak}
-
-    def tile(
-        self,
-        minus: Float[Array, "r c"],
-        plus: Float[Array, "r c"],
-        edge1: Float[Array, " r"],
-        edge2: Float[Array, " c"],
-    ) -> tuple[Float[Array, "r c"], ...]:
-        """The wanted kernels of one tile."""
-        size = outer(edge1[:, None], edge2[None, :], minus)
-        terms = self.plan.terms or (None,) * len(self.plan.wanted)
-        pick = zip(self.plan.wanted, terms, strict=True)
-        return tuple(size * getattr(self.profiles, w).at(minus, plus, t) for w, t in pick)
-
-
-def evaluator(plan: Plan, numbers: Numbers, extra: Extra) -> "ByLayers | _ByProfile":
-    """What evaluates a tile on the path that was chosen beforehand."""
-    vanishes = jnp.asarray(extra.vanishes)
-    if plan.path == "profile":
-        assert extra.profiles is not None
-        return _ByProfile(plan, extra.profiles, vanishes)
-    return ByLayers(join(plan.form, numbers), plan, vanishes)
-
-
 class _Side(NamedTuple):
     """The inputs of one side, and what the tiles need to know of each."""
 
@@ -157,7 +96,7 @@ def _with_diagonal(plan: Plan, out: Matrices, exact: dict[str, Float[Array, " n"
 
 
 def _tiles(
-    evaluate: "ByLayers | _ByProfile",
+    evaluate: Evaluator,
     first: _Side,
     second: _Side,
     counts: Counts | None,
@@ -278,7 +217,7 @@ def _either(
     plan: Plan,
     first: Points,
     second: Points,
-    fill: Callable[["ByLayers | _ByProfile"], Matrices],
+    fill: Callable[[Evaluator], Matrices],
     layers: ByLayers,
 ) -> Matrices:
     """Decide at run time, when norms and numbers are known, whether the profile holds."""
@@ -290,5 +229,5 @@ def _either(
         equal = (plan.degree is not None) | (gap <= norm_tolerance(dtype) * q0)
         limit = error_limit(dtype)
         good = equal & (profiles.nngp.error < limit) & (profiles.ntk.error < limit)
-    by_profile = _ByProfile(plan, profiles, layers.vanishes)
+    by_profile = ByProfile(plan, profiles, layers.vanishes)
     return jax.lax.cond(good, lambda: fill(by_profile), lambda: fill(layers))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.arrays import Inputs
+from widelimit._base.arrays import Inputs, is_jax
 from widelimit._base.thresholds import (
     DEVICE_PRODUCT_SIDE,
     FEW_FEATURES,
@@ -16,12 +16,14 @@ from widelimit._base.thresholds import (
     NEARLY_PARALLEL,
     TILE_SIDE,
 )
+from widelimit._base.types import Tensor
 
 from ._correlation import as_points, cosines, map_correlation
 from ._evaluate import Request, fill_up
-from ._matrix import Extra, evaluator, gram, triangle
+from ._matrix import gram, triangle
 from ._plan import Numbers, Plan, without_widths
 from ._products import diagonal
+from ._tile import Extra, evaluator
 
 
 class NetworkGram:
@@ -67,8 +69,8 @@ class NetworkGram:
         with jax.enable_x64(True):
             return jnp.asarray(v, jnp.float64)
 
-    def __matmul__(self, v: object) -> Float[Array, " n *k"]:
-        """K v for v of shape (n,) or (n, k), in float64."""
+    def __matmul__(self, v: object) -> Float[Tensor, " n *k"]:
+        """K v for v of shape (n,) or (n, k), in float64: NumPy for NumPy, else where it was computed."""
         with jax.enable_x64(True):
             given = self.vector(v)
             if given.ndim not in (1, 2) or len(given) != self.size:
@@ -77,7 +79,8 @@ class NetworkGram:
             below = ((0, len(self._x) - self.size), (0, 0))
             wide, how = jnp.pad(columns, below), (self._plan, self._side)
             out = _symmetric_product(*how, self._numbers, self._x, wide, self._extra, self._near)
-            return (out[: self.size] + self._diagonal[:, None] * columns).reshape(given.shape)
+            out = (out[: self.size] + self._diagonal[:, None] * columns).reshape(given.shape)
+            return out if is_jax(v) else np.asarray(out)
 
     def columns(self, index: object) -> Float[Array, "n k"]:
         """K[:, index], shape (n, len(index)), in the precision of the entries."""

@@ -12,7 +12,7 @@ power of the depth) never enters them.
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -164,15 +164,18 @@ class Pair(State, eqx.Module):
     def _steady(self, step: Callable[[Self], Self], times: int | Array) -> tuple[Self, int | Array]:
         """A state whose form a step preserves, and how many steps remain."""
         pair, before = self, self.above is None
-        after = step(_Sign(before)).known  # the step itself, on a state that costs nothing
+        watch: Callable[[Any], Any] = step
+        after = watch(_Sign(before)).known  # the step itself, on a state that costs nothing
         if after and not before:  # what the first time makes known
             pair, times = step(self), times - 1
         elif before and not after:
             pair = dataclasses.replace(self, above=self.plus)
         shape = jnp.broadcast_shapes(pair.q1.shape, pair.q2.shape, pair.minus.shape)
-        wide = lambda a: None if a is None else jnp.broadcast_to(a, shape)
-        matrices = wide(pair.minus), wide(pair.above), wide(pair.ntk)
-        return type(self)(pair.q1, pair.q2, *matrices, self.how), times
+        wide = lambda a: jnp.broadcast_to(a, shape)
+        above = None if pair.above is None else wide(pair.above)
+        return type(self)(
+            pair.q1, pair.q2, wide(pair.minus), above, wide(pair.ntk), self.how
+        ), times
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,16 +194,16 @@ class _Sign(State):
 
     def activated(self, activation: Activation) -> Self:
         if activation.angular is None:
-            return _Sign(False)
+            return type(self)(False)
         one = jax.ShapeDtypeStruct((), jnp.float32)
         plus = jax.eval_shape(activation.angular, one, None if self.known else one)[1]
-        return _Sign(plus is None)
+        return type(self)(plus is None)
 
     def normalised(self) -> Self:
         return self
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
-        return _Sign(all(p.known for p in parts) and (skip is None or self.known))
+        return type(self)(all(p.known for p in parts) and (skip is None or self.known))
 
     def repeated(self, step: Callable[[Self], Self], times: int | Int[Array, ""]) -> Self:
         return self if isinstance(times, int) and times == 0 else step(self)

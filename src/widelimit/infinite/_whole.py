@@ -11,8 +11,9 @@ from widelimit._base.thresholds import CHEAP_DIFFERENCES, FEW_FEATURES, NEARLY_P
 
 from ._correlation import as_points, cosines
 from ._layered import Matrices
-from ._matrix import Extra, evaluator, gram
+from ._matrix import gram
 from ._plan import Numbers, Plan, angular
+from ._tile import Extra, evaluator
 
 
 def gram_on_device(

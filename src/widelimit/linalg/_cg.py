@@ -4,15 +4,15 @@ import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.renamed import renamed_argument
-from widelimit._base.types import Seed
+from widelimit._base.types import Seed, Tensor
 
 from ._checkpoint import Checkpoint
 from ._cholesky import _ridge
@@ -21,6 +21,8 @@ from ._nystrom import Nystrom
 from ._operator import KernelOperator
 from ._tiles import TiledGram
 
+Columns = Float[Tensor, "n k"]
+Row = Float[Tensor, " k"]
 _GAIN = 1e-4  # of the residual in one round: beyond, entries in float32 only pretend
 _ROUNDS = 8
 
@@ -137,24 +139,24 @@ class _System:
         host = isinstance(gram, TiledGram)
         if rank is None:
             rank = min(gram.size, int((4 if host else 10) * np.sqrt(gram.size)))
-        self.inverse: Callable[[Any], Any] = lambda v: v
-        self.rank = 0
-        if rank == 0:
-            return
-        if host:
+        self.rank, self._inverse = 0, None
+        if rank and host:
             low = partial_cholesky(gram, rank, key=key)
-            if low.pivots.size:
-                self.rank = len(low.pivots)
-                self.inverse = Preconditioner.of(low, ridge)
-        else:
-            made = Nystrom(gram, self.ridge[:, 0], rank, key=key)
-            self.rank, self.inverse = made.rank, made
+            self.rank = len(low.pivots)
+            self._inverse = Preconditioner.of(low, ridge) if self.rank else None
+        elif rank:
+            self._inverse = Nystrom(gram, jnp.asarray(ridge), rank, key=key)
+            self.rank = self._inverse.rank
 
-    def product(self, v: Any) -> Any:
+    def inverse(self, v: Columns) -> Columns:
+        """An approximate solution of A u = v."""
+        return v if self._inverse is None else self._inverse(v)  # pyright: ignore[reportArgumentType]
+
+    def product(self, v: Columns) -> Columns:
         """A v."""
         return self.gram @ v + self.ridge * v
 
-    def residual(self, b: Any, x: Any) -> Any:
+    def residual(self, b: Columns, x: Columns) -> Columns:
         """The residual b - A x, carefully."""
         return b - (self.exact @ x + self.ridge * x)
 
@@ -176,10 +178,10 @@ class _Run:
         self.length = np.where(self.length > 0, self.length, 1)
         self.steps = self.rounds = 0
 
-    def until(self, tolerance: float) -> tuple[Any, float]:
+    def until(self, tolerance: float) -> tuple[Columns, float]:
         """Rounds until the careful residual of every column is below the tolerance."""
         x, left = 0 * self.b, self.b
-        inner: tuple[Any, ...] | None = None
+        inner: tuple[Columns, ...] | None = None
         if self.saved.found is not None:
             state = self.saved.found
             self.steps, self.rounds = int(state["steps"]), int(state["rounds"])
@@ -200,7 +202,9 @@ class _Run:
                 break
         return x, worst
 
-    def _round(self, x: Any, left: Any, goal: float, inner: tuple[Any, ...] | None) -> Any:
+    def _round(
+        self, x: Columns, left: Columns, goal: float, inner: tuple[Columns, ...] | None
+    ) -> Columns:
         """An approximate solution of A d = left."""
         d, r, p = inner or (0 * left, left, self.system.inverse(left))
         rz = (r * self.system.inverse(r)).sum(0)
@@ -220,15 +224,15 @@ class _Run:
                 self._save(x, left, d=d, r=r, p=p)
         return d
 
-    def _save(self, x: Any, left: Any, **inner: Any) -> None:
+    def _save(self, x: Columns, left: Columns, **inner: Columns) -> None:
         self.saved.write(steps=self.steps, rounds=self.rounds, x=x, left=left, **inner)
 
 
-def _norms(v: Any) -> Float[np.ndarray, " k"]:
+def _norms(v: Columns) -> Float[np.ndarray, " k"]:
     return np.sqrt(np.asarray((v * v).sum(0)))
 
 
-def _ratio(a: Any, b: Any) -> Any:
+def _ratio(a: Row, b: Row) -> Float[np.ndarray, "1 k"]:
     """a/b for each column, 0 where a column has converged exactly."""
     a, b = np.asarray(a), np.asarray(b)
-    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)[None, :]

@@ -5,9 +5,9 @@ import io
 import time
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from widelimit._base.files import write_file
 
@@ -29,7 +29,7 @@ class Checkpoint:
             self.found = _read(path, mark)
 
     @classmethod
-    def at(cls, path: str | Path | None, *problem: Any) -> "Checkpoint":
+    def at(cls, path: str | Path | None, *problem: ArrayLike) -> "Checkpoint":
         """A checkpoint of the solution of a problem, which is known by its digest."""
         digest = hashlib.sha256()
         for part in problem:
@@ -41,12 +41,13 @@ class Checkpoint:
         """Whether it is time to write again."""
         return self.path is not None and time.monotonic() - self._last > _SECONDS
 
-    def write(self, **state: Any) -> None:
+    def write(self, **state: ArrayLike) -> None:
         """Save the state under the final name once it is complete."""
         if self.path is None:
             return
         content = io.BytesIO()
-        np.savez(content, mark=self._mark, **{name: np.asarray(v) for name, v in state.items()})
+        arrays = {name: np.asarray(v) for name, v in state.items()}
+        np.savez(content, allow_pickle=False, mark=np.asarray(self._mark), **arrays)
         try:
             write_file(self.path, content.getvalue())
         except OSError as error:
@@ -61,7 +62,8 @@ class Checkpoint:
 
 def _read(path: Path, mark: str) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # From memory: NumPy leaves the file of a damaged archive open.
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             state = {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise ValueError(

@@ -2,7 +2,7 @@ r"""A preconditioner on the device: the matrix as some of its columns know it.""
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -70,10 +70,10 @@ class _Block(NamedTuple):
         return jax.lax.dynamic_update_slice_in_dim(array, new, self.start, 0)
 
 
-def _over_blocks(n: int, function: Callable[[_Block, Any], Any], start: Any) -> Any:
+def _over_blocks(n: int, function: Callable[[_Block, Array], Array], start: Array) -> Array:
     step = min(n, _ROWS)
 
-    def run(i: Int[Array, ""], carry: Any) -> Any:
+    def run(i: Int[Array, ""], carry: Array) -> Array:
         first = jnp.minimum(i * step, n - step)
         return function(_Block(first, first + jnp.arange(step) >= i * step), carry)
 
@@ -83,7 +83,7 @@ def _over_blocks(n: int, function: Callable[[_Block, Any], Any], start: Any) -> 
 @functools.partial(jax.jit, donate_argnums=0)
 def _factor(columns: Float[Array, "n r"], core: Float[Array, "r r"]) -> Float[Array, "n r"]:
     # Entries in float32 leave the core uncertain by some of their rounding.
-    noise = 4 * jnp.finfo(columns.dtype).eps * jnp.trace(core)
+    noise = 4 * float(jnp.finfo(columns.dtype).eps) * jnp.trace(core)
     lower = jnp.linalg.cholesky((core + core.T) / 2 + noise * jnp.eye(len(core)))
     solve = lambda part: jax.scipy.linalg.solve_triangular(lower, part.T, lower=True).T
     return _over_blocks(len(columns), lambda b, out: b.put(out, solve(b.of(out))), columns)
@@ -101,7 +101,7 @@ def _inner(factor: Float[Array, "n r"], s: Float[Array, " n"]) -> Float[Array, "
     """The Cholesky factor of 1 + F' S^{-1} F."""
 
     def add(block: _Block, total: Float[Array, "r r"]) -> Float[Array, "r r"]:
-        part = block.of(factor) * (block.fresh / jnp.sqrt(block.of(s)))[:, None]
+        part = block.of(factor) * jnp.where(block.fresh, jax.lax.rsqrt(block.of(s)), 0)[:, None]
         return total + part.T @ part
 
     return jnp.linalg.cholesky(_over_blocks(len(s), add, jnp.eye(factor.shape[1])))
@@ -115,7 +115,7 @@ def _apply(
     v: Float[Array, "n k"],
 ) -> Float[Array, "n k"]:
     n, scaled = len(s), v / s[:, None]
-    add = lambda b, sums: sums + b.of(factor).T @ (b.fresh[:, None] * b.of(scaled))
+    add = lambda b, sums: sums + b.of(factor).T @ jnp.where(b.fresh[:, None], b.of(scaled), 0)
     gathered = _over_blocks(n, add, jnp.zeros((factor.shape[1], v.shape[1])))
     known = jax.scipy.linalg.cho_solve((inner, True), gathered)
     part = lambda b: b.of(factor) @ known / b.of(s)[:, None]

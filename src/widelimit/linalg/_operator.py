@@ -1,8 +1,11 @@
 """A kernel matrix that is never stored: what solvers ask of it."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
+from jaxtyping import Float
 from numpy.typing import ArrayLike
+
+from widelimit._base.types import Tensor
 
 
 @runtime_checkable
@@ -18,18 +21,18 @@ class KernelOperator(Protocol):
 
     size: int
 
-    def vector(self, v: ArrayLike) -> Any:
+    def vector(self, v: ArrayLike) -> Float[Tensor, " n *k"]:
         """A vector (n,), or several (n, k), in float64 and where products are computed."""
         ...
 
-    def __matmul__(self, v: Any) -> Any:
+    def __matmul__(self, v: ArrayLike) -> Float[Tensor, " n *k"]:
         """K v, in float64."""
         ...
 
-    def columns(self, index: Any) -> Any:
+    def columns(self, index: ArrayLike) -> Float[Tensor, "n k"]:
         """K[:, index]."""
         ...
 
-    def diagonal(self) -> Any:
+    def diagonal(self) -> Float[Tensor, " n"]:
         """The diagonal of K, in float64."""
         ...
