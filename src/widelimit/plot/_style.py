@@ -76,3 +76,18 @@ def angle_axis(panel: Any) -> None:
     panel.set_xticks([-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi])
     panel.set_xticklabels(["$-\\pi$", "$-\\pi/2$", "0", "$\\pi/2$", "$\\pi$"])
     panel.set_xlim(-np.pi, np.pi)
+
+
+def width_axis(panel: Any, widths: Any) -> None:
+    """A logarithmic axis whose ticks are the widths themselves, as plain numbers.
+
+    Args:
+        panel: The axes.
+        widths: What was measured; of many, every second or third is labelled.
+    """
+    widths = sorted({int(n) for n in widths})
+    labelled = widths[:: -(-len(widths) // 7)]
+    panel.set_xscale("log")
+    panel.set_xticks(labelled, [str(n) for n in labelled])
+    panel.set_xticks([n for n in widths if n not in labelled], minor=True)
+    panel.xaxis.set_minor_formatter(pyplot().NullFormatter())
