@@ -106,7 +106,7 @@ GRAMMAR = {
         "wl.Dense() >> {any_number}",
         "wl.Phi('relu') >> wl.Phi('erf')",
         "wl.Sum()",
-        "wl.mlp(1, np.tanh)",
+        "wl.mlp(1, np.arctan)",
         "wl.mlp(1, lambda v: 1 / v)",
         "wl.mlp(1, lambda v: None)",
         "wl.mlp(1, 'relu_power(1e9)')",

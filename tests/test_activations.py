@@ -1,6 +1,7 @@
 """Activations: the laws, the registry, and functions of a user's own."""
 
 import copy
+import functools
 import pickle
 import zlib
 
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.scipy.special import erf
 from scipy import integrate
 
 import widelimit as wl
@@ -36,9 +38,87 @@ def test_every_closed_form_is_listed():
         assert name in wl.activations.names()
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("ReLU", "relu"),
+        ("Leaky-ReLU(0.1)", "leaky_relu(0.1)"),
+        ("Swish", "silu"),
+        (np.tanh, "tanh"),
+        (jnp.tanh, "tanh"),
+        (jax.nn.relu, "relu"),
+        (jax.scipy.special.erf, "erf"),
+        (functools.partial(jax.nn.gelu, approximate=False), "gelu"),
+        ("Erf(1, 1)", "erf"),
+    ],
+)
+def test_other_spellings_and_known_functions_are_found(given, name):
+    assert wl.Phi(given).activation is wl.activations.get(name)
+    assert repr(wl.Phi(given)) == f"Phi({name!r})"
+
+
+def test_an_approximate_gelu_is_not_taken_for_the_exact_one():
+    assert not wl.Phi(jax.nn.gelu).activation.registered
+
+
+def test_a_function_whose_global_numbers_change_is_another_function():
+    """What was compiled for the old number must not answer for the new one."""
+    scope = {"jnp": jnp, "scale": 1.0}
+    make = lambda: eval("lambda v: jnp.arctan(scale * v)", scope)
+    x = np.eye(2)
+    before, first = wl.mlp(1, make()), wl.nngp(wl.mlp(1, make()), x)
+    assert wl.mlp(1, make()) == before
+    scope["scale"] = 3.0
+    assert wl.nngp(wl.mlp(1, make()), x)[0, 0] > 2 * first[0, 0]
+
+
+SCALED = {
+    "erf(1.5, 0.5, 0.3)": lambda v: 1.5 * erf(0.5 * v) + 0.3,
+    "sin(1.4, 0.7, 0.8)": lambda v: 1.4 * jnp.sin(0.7 * v + 0.8),
+    "cos(2, 0.5, 1)": lambda v: 2 * jnp.cos(0.5 * v + 1),
+    "exp(0.5, -0.3)": lambda v: 0.5 * jnp.exp(-0.3 * v),
+    "gaussian(2, 0.4)": lambda v: 2 * jnp.exp(-((0.4 * v) ** 2)),
+    "tanh(1.7159, 0.5)": lambda v: 1.7159 * jnp.tanh(0.5 * v),
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_numbers_inside_and_outside(name):
+    """The function that the name promises, and its moments in many digits or by quadrature."""
+    act = wl.activations.get(name)
+    v = np.linspace(-2, 2, 7)
+    np.testing.assert_allclose(act.fn(v), SCALED[name](v), rtol=1e-6)
+    assert wl.from_text(wl.to_text(wl.Phi(name))) == wl.Phi(name)
+    if act.dual is None:
+        return
+    exact = wl.activations.exact_dual(act)
+    for q1, q2, rho in ((0.8, 1.7, 0.6), (0.3, 40.0, -0.9), (1e-8, 1e-8, 0.5)):
+        want = [float(value) for value in exact(q1, q2, rho * (q1 * q2) ** 0.5)]
+        with jax.enable_x64(True):
+            cov = wl.activations.Cov(*map(jnp.asarray, (q1, q2, 1 - rho, 1 + rho)))
+            got = [float(act.dual(cov)), float(act.dual_dot(cov))]
+        np.testing.assert_allclose(got, want, rtol=1e-13)
+    f = lambda z: np.asarray(SCALED[name](np.sqrt(0.8) * z), float)
+    weight = lambda z: f(z) ** 2 * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+    assert float(exact(0.8, 0.8, 0.8)[0]) == pytest.approx(
+        integrate.quad(weight, -9, 9)[0], rel=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("erf(0)", "constant"), ("erf(1, 2, 3, 4)", "from 0 to 3"), ("exp(1, 0)", "constant")],
+)
+def test_numbers_that_make_no_activation(name, message):
+    with pytest.raises(ValueError, match=message):
+        wl.Phi(name)
+
+
 def test_unknown_name_suggests_the_nearest():
     with pytest.raises(ValueError, match=r"Unknown activation 'rellu'.*'relu'"):
         wl.Phi("rellu")
+    with pytest.raises(ValueError, match=r"Did you mean 'tanh'"):
+        wl.Phi("TANHH")
     with pytest.raises(TypeError, match="An activation is a name"):
         wl.Phi(3.0)
 
@@ -66,7 +146,7 @@ def test_step_has_no_tangent_kernel():
 def test_a_users_smooth_function_equals_the_closed_form():
     x = np.random.default_rng(0).standard_normal((5, 3))
     exact = wl.kernels(wl.mlp(3, "sin", w_std=1.2, b_std=0.1), x)
-    given = wl.kernels(wl.mlp(3, jnp.sin, w_std=1.2, b_std=0.1), x)
+    given = wl.kernels(wl.mlp(3, lambda v: jnp.sin(v), w_std=1.2, b_std=0.1), x)
     for a, b in zip(exact, given, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12 * np.abs(a).max())
 

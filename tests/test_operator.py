@@ -27,7 +27,8 @@ def test_products_are_those_of_the_matrix(name, precision):
     x[600] = x[3] + 1e-5 * x[4]
     x[601], x[602] = 2 * x[3], 0
     operator, matrix = kernel.operator(x, precision), kernel(x)
-    assert isinstance(operator, KernelOperator) and operator.shape == matrix.shape
+    assert isinstance(operator, KernelOperator)
+    assert operator.shape == matrix.shape
     v = np.random.default_rng(1).standard_normal((700, 3))
     for given in (v, v[:, 0]):
         size = np.abs(matrix) @ np.abs(given)
@@ -51,12 +52,16 @@ def test_single_precision_is_refined_to_a_residual_in_double_precision():
         kernel.operator(x, "float32"), y, 1e-3, exact=kernel.operator(x), tolerance=tolerance
     )
     outcome, system = solve(1e-11), kernel(x) + 1e-3 * np.eye(600)
-    assert outcome.converged and outcome.rounds > 1 and outcome.rank == 244
+    assert outcome.converged
+    assert outcome.rounds > 1
+    assert outcome.rank == 244
     true = np.linalg.norm(y[:, 0] - system @ outcome.x[:, 0]) / np.linalg.norm(y[:, 0])
-    assert true < 1e-11 and abs(true - outcome.residual) < 1e-13
+    assert true < 1e-11
+    assert abs(true - outcome.residual) < 1e-13
     assert not outcome.x[:, 1].any()
     hopeless = solve(1e-18)  # more than the arithmetic gives: said, and not for ever
-    assert not hopeless.converged and hopeless.residual < 1e-13
+    assert not hopeless.converged
+    assert hopeless.residual < 1e-13
 
 
 class Stop(Exception):
@@ -104,8 +109,8 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path, often):
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(ValueError, match=r"state.npz is damaged.*Remove it"):
         conjugate_gradients(gram, x[:, 0], 0.1, rank=0, checkpoint=file)
+    nowhere = tmp_path / "nowhere" / "state.npz"
     with pytest.raises(ValueError, match=r"cannot be written"):
-        nowhere = tmp_path / "nowhere" / "state.npz"
         conjugate_gradients(gram, x[:, 0], 0.1, rank=0, checkpoint=nowhere)
 
 

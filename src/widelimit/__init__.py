@@ -70,12 +70,14 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
     from .dynamics import ensemble as ensemble
     from .dynamics import train as train
     from .regression import EvidenceFit as EvidenceFit
+    from .regression import Posterior as Posterior
     from .regression import Predictive as Predictive
     from .regression import Ridge as Ridge
     from .regression import fit_evidence as fit_evidence
     from .regression import gaussian_kernel as gaussian_kernel
     from .regression import log_marginal_likelihood as log_marginal_likelihood
     from .regression import posterior as posterior
+    from .regression import prior as prior
     from .regression import ridge as ridge
     from .training import Training as Training
     from .training import kernel_ellipse as kernel_ellipse
@@ -93,8 +95,8 @@ else:
         "linalg": "",
         "plot": "",
         "regression": (
-            "EvidenceFit Predictive Ridge fit_evidence gaussian_kernel log_marginal_likelihood "
-            "posterior ridge"
+            "EvidenceFit Posterior Predictive Ridge fit_evidence gaussian_kernel "
+            "log_marginal_likelihood posterior prior ridge"
         ),
         "testing": "",
         "training": "Training kernel_ellipse optimise optimise_many progress_bar stability",

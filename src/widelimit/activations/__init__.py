@@ -32,6 +32,12 @@ from ._piecewise_linear import two_slopes as two_slopes
 from ._polynomial import hermite as hermite
 from ._polynomial import monomial as monomial
 from ._polynomial import polynomial as polynomial
+from ._scaled import scaled_cos as scaled_cos
+from ._scaled import scaled_erf as scaled_erf
+from ._scaled import scaled_exp as scaled_exp
+from ._scaled import scaled_gaussian as scaled_gaussian
+from ._scaled import scaled_sin as scaled_sin
+from ._scaled import scaled_tanh as scaled_tanh
 from ._smooth import erf as erf
 from ._smooth import gaussian as gaussian
 from ._smooth import gelu as gelu

@@ -140,7 +140,36 @@ def _hermite(order: float) -> list[float]:
     return hermite_e.herme2poly([0.0] * n + [1 / math.sqrt(math.factorial(n))]).tolist()
 
 
+def _scaled(base: ExactDual, a: float, b: float = 1.0, c: float = 0.0) -> ExactDual:
+    """Of a base(b x) + c, the base being odd where c is not 0."""
+
+    def dual(q1, q2, k):
+        m = mpmath().mp
+        outer, inner = m.mpf(a) ** 2, m.mpf(b) ** 2
+        value, slope = base(inner * q1, inner * q2, inner * k)
+        return outer * value + m.mpf(c) ** 2, outer * inner * slope
+
+    return dual
+
+
+def _wave(first: ExactDual, a: float, b: float = 1.0, c: float = 0.0) -> ExactDual:
+    """Of a wave with a phase: the squares of cos c and sin c mix the wave and the other one."""
+
+    def mixed(q1, q2, k):
+        m = mpmath().mp
+        value, slope = first(q1, q2, k)
+        cosine, sine = m.cos(m.mpf(c)) ** 2, m.sin(m.mpf(c)) ** 2
+        return cosine * value + sine * slope, cosine * slope + sine * value
+
+    return _scaled(mixed, a, b)
+
+
 _FAMILIES: dict[str, Callable[..., ExactDual]] = {
+    "erf": lambda *n: _scaled(_erf, *n),
+    "sin": lambda *n: _wave(_sin, *n),
+    "cos": lambda *n: _wave(_DUALS["cos"], *n),
+    "exp": lambda *n: _scaled(_DUALS["exp"], *n),
+    "gaussian": lambda *n: _scaled(_gaussian, *n),
     "relu_power": lambda n: _relu_power(int(n)),
     "polynomial": lambda *c: _polynomial(c),
     "monomial": lambda n: _polynomial([0.0] * int(n) + [1.0]),
@@ -164,7 +193,13 @@ def exact_dual(act: Activation) -> ExactDual:
     family = re.fullmatch(r"(\w+)\((.*)\)", act.name)
     if act.registered and family and family[1] in _FAMILIES:
         return _FAMILIES[family[1]](*map(float, family[2].split(",")))
-    known = [*_DUALS, "relu", "abs", "leaky_relu(...)", "two_slopes(...)"]
+    known = [
+        *(_DUALS.keys() - _FAMILIES.keys()),
+        "relu",
+        "abs",
+        "leaky_relu(...)",
+        "two_slopes(...)",
+    ]
     known += [f"{name}(...)" for name in _FAMILIES]
     raise ValueError(
         f"There is no formula with any number of digits for the activation {act.name!r}; there "

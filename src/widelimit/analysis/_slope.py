@@ -2,6 +2,7 @@
 
 from jaxtyping import Array, Float
 
+from widelimit._base.compile import quick_jit
 from widelimit.activations import Activation, Cov, How, derivative, second_moment, transform
 
 
@@ -12,3 +13,7 @@ def mean_square_slope(act: Activation, q: Float[Array, "..."]) -> Float[Array, "
         return transform(act, Cov.diagonal(q), t, t, How())[2] * t / q
     prime = Activation(f"{act.name}_prime", derivative(act), breaks=act.breaks)
     return second_moment(prime, q)
+
+
+# Compiled once: at one variance after another, each alone, they cost little else.
+mean_square_slope_now = quick_jit(mean_square_slope)

@@ -24,7 +24,7 @@ def _as_activation(activation: Any) -> Activation:
     if isinstance(activation, str):
         family, _, numbers = activation.partition("(")
         degree = numbers.count(",")
-        if family.strip() == "relu_power":
+        if "".join(filter(str.isalnum, family.lower())) == "relupower":
             degree = as_float(numbers.partition(")")[0] or 0, "The order of relu_power")
         if degree > _HIGHEST:
             raise ValueError(
@@ -44,9 +44,10 @@ def _expect_elementwise(activation: Activation) -> None:
         with jax.enable_x64(True):
             found = jax.eval_shape(lambda v: activation.fn(v), points)  # NumPy's cannot be jitted
     except Exception as error:
+        name = activation.name if hasattr(jnp, activation.name) else "tanh"
         raise TypeError(
             f"The function {activation.name!r} cannot be applied to a JAX array "
-            f"({type(error).__name__}). Write it with jax.numpy, as jnp.tanh instead of np.tanh."
+            f"({type(error).__name__}). Write it with jax.numpy, as jnp.{name} instead of np.{name}."
         ) from error
     if getattr(found, "shape", None) != (3,):
         raise TypeError(

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ._style import COLOURS, angle_axis, figure
+from ._style import COLOURS, angle_axis, figure, width_axis
 
 
 def power_law(
@@ -24,7 +24,7 @@ def power_law(
     panel.errorbar(n, values, yerr=stderr, fmt="o", color=colour, markersize=4, capsize=2)
     middle = np.exp(np.mean(np.log(values)) - rate * np.mean(np.log(n)))
     panel.plot(n, middle * np.asarray(n, float) ** rate, color=colour, label=label)
-    panel.set_xscale("log")
+    width_axis(panel, n)
     panel.set_yscale("log")
     panel.set_xlabel("width $n$")
 

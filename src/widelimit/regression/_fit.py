@@ -102,23 +102,23 @@ class Ridge:
             return cholesky(matrix, self.ridge, overwrite=True)
         return eigh(matrix, overwrite=True)
 
-    def mean(self, points: NewPoints) -> Float[np.ndarray, "m k"]:
+    def mean(self, points: NewPoints) -> Float[np.ndarray, "rows k"]:
         """The function, shape (m, k)."""
         return self.problem.combine(points, self.dual)
 
     def moments(
         self, points: NewPoints
-    ) -> tuple[Float[np.ndarray, "m k"], Float[np.ndarray, " m"]]:
+    ) -> tuple[Float[np.ndarray, "rows k"], Float[np.ndarray, " rows"]]:
         """Mean, shape (m, k), and variance (m,) for an amplitude of 1."""
         means, variances = [], []
         for part in strips(points, len(self.dual)):
             cross = self.problem.cross(part)
             means.append(cross @ self.dual)
-            known = np.asarray(self.problem.kernel.diagonal(part)) - self._explained(cross)
+            known = self.problem.diagonal(part) - self._explained(cross)
             variances.append(np.maximum(known, 0))
         return np.concatenate(means), np.concatenate(variances)
 
-    def covariance(self, points: NewPoints) -> Float[np.ndarray, "m m"]:
+    def covariance(self, points: NewPoints) -> Float[np.ndarray, "rows rows"]:
         """The posterior covariance for an amplitude of 1."""
         cross = self.problem.cross(points)
         matrix = self.problem.prior(points)

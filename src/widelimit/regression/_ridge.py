@@ -1,14 +1,17 @@
 """Kernel ridge regression with a network's kernel."""
 
+import dataclasses
+
 import numpy as np
 
 from widelimit._base.scalars import as_float
 from widelimit.layers import Layer
 
+from ._as_problem import as_problem
 from ._choose import Choice
 from ._fit import Ridge, fit
 from ._kernel import KernelLike
-from ._problem import Problem, as_problem
+from ._problem import Problem
 
 
 def ridge(
@@ -28,11 +31,14 @@ def ridge(
 
     Args:
         net: The network; None where `kernel` needs none.
-        x: Training points, shape (n, d).
+        x: Training points, shape (n, d); with kernel="precomputed" their kernel, shape (n, n) or
+            (n, n, k, k).
         y: Targets, shape (n,) or (n, k).
         ridge: A number; several to choose from by the leave-one-out error; "loo": twenty over nine
             decades; "evidence": the largest marginal likelihood.
-        kernel: "ntk", "nngp", "gaussian", or a function of (x1, x2).
+        kernel: "ntk", "nngp", "gaussian", a function of (x1, x2) that gives the matrix, or blocks
+            (n1, n2, k, k) for k outputs; or "precomputed": `predict` then takes the kernel of new
+            points with the training points.
         solver: "cholesky"; "cg", which never stores the matrix and gives no leave-one-out errors;
             "auto" takes the first up to 20000 points.
         tolerance: Of the relative residual of CG.
@@ -72,6 +78,33 @@ def check_noise(noise: object, problem: Problem) -> float:
                 "noise no function fits both. Give noise > 0, or average such targets."
             )
     return value
+
+
+def noisy(problem: Problem, noise: object) -> tuple[Problem, float, float]:
+    r"""The problem whose rows carry their own noise as weights, its ridge, and the noise of new points.
+
+    $\sigma_i^2=r/w_i$ with r the mean variance. A new point has no noise of its own to go by: where the
+    points' differ, nothing is added to its observations.
+    """
+    if np.ndim(noise) == 0:  # type: ignore[arg-type]
+        level = check_noise(noise, problem)
+        return problem, level, level
+    levels = np.asarray(noise, np.float64)
+    n = len(problem.inputs)
+    if levels.shape != (n,):
+        raise ValueError(
+            f"noise has shape {levels.shape}; a number was expected, or one variance for each of the "
+            f"{n} training points."
+        )
+    if not (np.isfinite(levels).all() and (levels > 0).all()):
+        raise ValueError(
+            "The noise of each point is a variance, finite and above 0. Of points without noise give a "
+            "small one, such as 1e-8 of the kernel's diagonal."
+        )
+    mean = float(levels.mean())
+    weights = np.repeat(mean / levels, len(problem.y) // n)
+    data = dataclasses.replace(problem.data, weights=weights)
+    return dataclasses.replace(problem, data=data), mean, 0.0
 
 
 def reaching(model: Ridge) -> Ridge:

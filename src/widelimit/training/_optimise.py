@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from widelimit._base.arrays import as_array
 from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
-from widelimit.finite import FiniteNetwork
+from widelimit.finite import FiniteNetwork, HeldModel, as_model, has_frozen_parts
 
 from . import _checkpoint as checkpoints
 from ._interrupt import stretches
@@ -40,10 +41,12 @@ def optimise(
     $L=\frac12\sum_i|f(x_i)-y_i|^2$; step t of it stands for the time $\eta t$ of gradient flow.
 
     Args:
-        model: A `FiniteNetwork`, or a function of (params, points).
+        model: A `FiniteNetwork`; a function of (params, points); or an Equinox module of single
+            points, which is its own parameters.
         x: Training points, shape (n, d).
         y: Targets, shape (n,) or (n, k).
-        params: Initial parameters; None draws them with `key`. Needed for a plain function.
+        params: Initial parameters; None draws them with `key`. Needed for a plain function. Of a tree
+            that holds more than weights, an Equinox module say, the floating point arrays are trained.
         key: A JAX key or an integer; decides the weights and the order of the points.
         checkpoint: A .npz file, written at each record and at Ctrl-C. If it exists, the run continues
             from it and gives the same numbers, bit for bit, as a run that was never interrupted. A file
@@ -54,10 +57,11 @@ def optimise(
                 momentum, 1e-3 for the others.
             steps: Gradient steps. Give either this or `epochs`.
             epochs: Passes over the points.
-            batch_size: Points in a step; it must divide n. None: all.
+            batch_size: Points in a step; the last step of a pass sees what is left. None: all.
             shuffle: Whether every pass has its own random order.
-            loss: "squared", "huber", "logistic", "cross-entropy", or a function of (f, y) that sums over
-                the points.
+            loss: "squared" (half the sum of squares), "mean" (half the mean of squares over the points and
+                outputs of a step: its learning rate is n k times larger), "huber", "logistic",
+                "cross-entropy", or a function of (f, y) that sums over the points.
             record: The steps to record, or how many, evenly spaced after the first. None: 0 and the end.
             probe: Points whose outputs are recorded, shape (points, d).
             path: Whether to record the length of the path of the parameters.
@@ -84,8 +88,14 @@ def optimise(
         Lee et al. (2019); Tirer, Bruna and Giryes (2022), section 5.
     """
     chosen, key = as_options(options), as_key(key)
+    model, params = as_model(model, params)
     params = initial(model, params, key, x, y, chosen.dtype)
-    return _alone(model, params, x, y, key, chosen, checkpoint)
+    if isinstance(model, FiniteNetwork) or not has_frozen_parts(params):
+        return _alone(model, params, x, y, key, chosen, checkpoint)
+    live, rest = eqx.partition(params, eqx.is_inexact_array)
+    run = _alone(HeldModel(model, rest), live, x, y, key, chosen, checkpoint)
+    best = None if run.best_params is None else eqx.combine(run.best_params, rest)
+    return run._replace(params=eqx.combine(run.params, rest), best_params=best)
 
 
 def _alone(

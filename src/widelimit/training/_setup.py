@@ -27,8 +27,11 @@ def initial(model: Any, params: Any, key: Any, x: Any, y: Any, dtype: Any) -> An
     if not isinstance(model, FiniteNetwork):
         if params is None:
             raise TypeError(
-                "A plain function was passed as the model; pass its parameters as params."
+                "A plain function was passed as the model; pass its parameters as params. (An "
+                "Equinox module needs none.)"
             )
+        if not jax.tree.leaves(eqx.filter(params, eqx.is_inexact_array_like)):
+            raise ValueError(f"params holds no floating point numbers to train: {params!r}.")
         return params
     x = as_array(x, "x", rank=2, layout="(points, features)")
     outputs = np.shape(y)[1] if np.ndim(y) == 2 else None
@@ -60,7 +63,7 @@ def prepare(model: Any, params: Any, x: Any, y: Any, options: Options, *, lanes:
         raise ValueError(f"x has {len(x)} points and y has {len(y)} targets; they must agree.")
     check_targets(options.loss, y)
     batch = options.batch(len(x))
-    passes = len(x) // batch
+    passes = -(-len(x) // batch)
     total = options.total(passes)
     probe = _probe(options.probe, x.shape[1], dtype)
     record = options.records(total)
@@ -68,21 +71,34 @@ def prepare(model: Any, params: Any, x: Any, y: Any, options: Options, *, lanes:
     numbers += y.size**2 if options.drift else 0
     _check_memory(len(record), numbers, dtype, max(lanes, 1))
     x, y = jnp.asarray(x, dtype), jnp.asarray(y, dtype)
-    optimiser = options.optimiser
-    if isinstance(optimiser, str):
-        optimiser = _named(model, params, x, batch, options)
-    if isinstance(model, eqx.Module) and not isinstance(model, FiniteNetwork):
-        held: Any = model  # it may hold arrays, which have no hash; a partial has one
-        model = functools.partial(held)
-    fixed = (model, as_loss(options.loss), optimiser, batch, options.shuffle, options.path)
+    fixed = (model, as_loss(options.loss), None, batch, options.shuffle, options.path)
     program = Program(*fixed, lanes=lanes > 0)
-    shape = jax.eval_shape(program.outputs, params, x).shape
+    shape = _outputs(program, params, x)
     if shape != y.shape:
         raise ValueError(
             f"The model has outputs of shape {shape}, the targets have {y.shape}. Draw the weights "
             f"with output_dim={y.shape[1]}, or pass targets of shape {shape}."
         )
+    optimiser = options.optimiser
+    if isinstance(optimiser, str):
+        optimiser = _named(model, params, x, batch, y.shape[1], options)
+    if isinstance(model, eqx.Module) and not isinstance(model, FiniteNetwork):
+        held: Any = model  # it may hold arrays, which have no hash; a partial has one
+        model = functools.partial(held)
+    program = program._replace(model=model, optimiser=optimiser)
     return Run(program, options, x, y, probe, total, record, passes, flat, dtype)
+
+
+def _outputs(program: Program, params: Any, x: Any) -> tuple[int, ...]:
+    try:
+        return jax.eval_shape(program.outputs, params, x).shape
+    except Exception as error:
+        raise ValueError(
+            f"The model cannot be applied to its parameters and {len(x)} points of shape "
+            f"{x.shape[1:]} ({type(error).__name__}: {str(error)[:200]}). It must be a function of "
+            "(params, points), the first axis counting the points; wrap a model of single points "
+            "with jax.vmap."
+        ) from error
 
 
 def _probe(probe: Any, features: int, dtype: Any) -> Any:
@@ -104,11 +120,13 @@ def _check_memory(records: int, numbers: int, dtype: Any, lanes: int) -> None:
         )
 
 
-def _named(model: Any, params: Any, x: Any, batch: int, options: Options) -> Any:
+def _named(model: Any, params: Any, x: Any, batch: int, outputs: int, options: Options) -> Any:
     """The optimiser behind a name; plain gradient descent is checked against its bound."""
     name, rate = options.optimiser, options.learning_rate
-    if name == "sgd" and options.loss == "squared":
+    if name == "sgd" and options.loss in ("squared", "mean"):
         bound = critical_rate(model, params, x, batch)
+        if bound is not None and options.loss == "mean":
+            bound *= batch * outputs
         if rate is None:
             rate = 1e-2 if bound is None else bound / 2
         elif bound is not None:
