@@ -44,7 +44,11 @@ class NetworkEstimator(BaseEstimator):
     standardise: bool = True
     normalise: bool = False
     time: float | None = None
-    solver: str = "auto"
+    solver: Any = "auto"
+    rank: int | None = None
+    precision: str = "float64"
+    checkpoint: Any = None
+    verbose: bool | None = None
 
     def _fit_network(self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
         """Scale the columns, merge equal rows, and solve for targets of mean 0."""
@@ -54,7 +58,9 @@ class NetworkEstimator(BaseEstimator):
         data = merge(self._scaling(X), targets, weights)
         t = _check_time(self.time)
         _check_ridge(self.ridge, data, t)
-        self._fit = fit(Problem(kernel, data), self.ridge, t=t, solver=self.solver)
+        names = ("rank", "precision", "checkpoint", "verbose")
+        options = {name: getattr(self, name) for name in names}
+        self._fit = fit(Problem(kernel, data), self.ridge, t=t, solver=self.solver, **options)
 
     def _publish(self) -> None:
         self.ridge_ = self._fit.ridge

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.types import Tensor
@@ -90,9 +90,9 @@ class TiledGram:
                 out[columns] += block.T @ v[rows]
         return out
 
-    def columns(self, index: Int[np.ndarray, " k"] | list[int]) -> Float[np.ndarray, "n k"]:
+    def columns(self, index: ArrayLike) -> Float[np.ndarray, "n k"]:
         """K[:, index], shape (n, len(index)), computed by strips of rows."""
-        picked = self.x[np.asarray(index)]
+        picked = self.x[np.asarray(index, dtype=int)]
         out = np.empty((self.size, len(picked)))
         for rows in self._edges:
             whole = self._whole(rows)

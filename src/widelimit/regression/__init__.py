@@ -31,4 +31,6 @@ from ._posterior import posterior as posterior
 from ._posterior import prior as prior
 from ._problem import Problem as Problem
 from ._ridge import ridge as ridge
+from ._solvers import CG as CG
+from ._solvers import Cholesky as Cholesky
 from ._spectral import Spectral as Spectral
