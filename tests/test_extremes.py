@@ -86,6 +86,18 @@ def test_matrix_products_keep_digits_at_depth_100(d):
     assert (np.abs(got - want) / 101).max() < 1e-12
 
 
+@pytest.mark.parametrize("activation", ["erf", "tanh"])
+def test_an_input_equals_itself_in_deep_chaos(activation):
+    """Rounding of a bias's share is no distance, which 150 layers would multiply to O(1)."""
+    net = wl.mlp(150, activation, w_std=6.0, b_std=0.3)
+    act, q = wl.activations.get(activation), 36 * 2.5 + 0.09
+    with jax.enable_x64(True):
+        for _ in range(150):
+            q = 36 * float(wl.activations.second_moment_now(act, jnp.asarray(q))) + 0.09
+    np.testing.assert_allclose(np.diag(wl.nngp(net, PAIR)), q, rtol=1e-13)
+    np.testing.assert_allclose(wl.prepare(net, "nngp").diagonal(PAIR), q, rtol=1e-13)
+
+
 def _points(radius):
     """An input, one of nearly its norm, one at a small angle, both; its opposite, and one across."""
     a, b = np.array([0.6, 0.0, 0.8]), np.array([0.0, 1.0, 0.0])

@@ -32,6 +32,7 @@ class Activation:
         fn: $\varphi$ itself, elementwise and differentiable by JAX.
         dual: $E[\varphi(u)\varphi(v)]$ as a function of `Cov`.
         dual_dot: $E[\varphi'(u)\varphi'(v)]$; by default the derivative of `dual` in the covariance.
+        dual_and_dot: Both at once, where that costs less than one after the other.
         angular: For positively homogeneous activations: (1-rho, 1+rho) to the same of the output
             and the slope of the output's correlation; exact to rounding at both ends. None in place
             of 1+rho, both ways, says that rho is known to be at least 0.
@@ -72,6 +73,7 @@ class Activation:
     latex: str = ""
     cites: tuple[str, ...] = ()
     moment: Callable[[Matrix], Matrix] | None = None
+    dual_and_dot: Callable[[Cov], tuple[Matrix, Matrix]] | None = None
 
     @property
     def closed_form(self) -> bool:

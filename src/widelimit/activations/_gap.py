@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from widelimit._base.quadrature import half_line
+from widelimit._base.quadrature import half_line, log_line
 
 from ._activation import Activation
 from ._cov import Matrix
 
-_PANELS, _NODES = 24, 12  # fronts down to a width of 1e-6; narrower ones leave no gap to speak of
+_PANELS, _NODES = 24, 12  # with break points: fronts down to a width of 1e-6
+_STEP = 0.2  # otherwise: 1e-10 of the gap
 
 _SMALL = 1e-100  # variance; below, a function is its lowest power, and there is no gap
 
@@ -41,7 +42,7 @@ def unit_coefficients(act: Activation, q: Matrix) -> Float[Array, "..."]:
 def _unit_vector(act: Activation, q: Matrix) -> Float[Array, "..."]:
     if act.hermite is not None:
         return unit_coefficients(act, q)
-    z, weight = half_line(_PANELS, _NODES)
+    z, weight = half_line(_PANELS, _NODES) if any(act.breaks) else log_line(_STEP)
     sides = [z] if act.parity is not None else [z, -z]
     shape = (-1,) + (1,) * q.ndim
     at = lambda z: act.fn(jnp.sqrt(q)[None] * jnp.asarray(z, q.dtype).reshape(shape))

@@ -56,6 +56,20 @@ BIBLIOGRAPHY = {
         "booktitle = {AAAI Conference on Artificial Intelligence}",
         2021,
     ),
+    "andrews1974scale": (
+        "article",
+        "Andrews, David F. and Mallows, Colin L.",
+        "Scale Mixtures of Normal Distributions",
+        "journal = {Journal of the Royal Statistical Society, Series B}, volume = {36}",
+        1974,
+    ),
+    "stefanski1991normal": (
+        "article",
+        "Stefanski, Leonard A.",
+        "A Normal Scale Mixture Representation of the Logistic Distribution",
+        "journal = {Statistics \\& Probability Letters}, volume = {11}",
+        1991,
+    ),
     "rahimi2007random": (
         "inproceedings",
         "Rahimi, Ali and Recht, Benjamin",

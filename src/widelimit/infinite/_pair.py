@@ -225,9 +225,14 @@ def _positive(q: First) -> First:
 
 
 def _gap(a1: First, a2: Second, like: Pairs) -> Pairs:
-    """Half the squared difference of two shares, which vanishes exactly for equal ones."""
-    cast = lambda share: (share * math.sqrt(0.5)).astype(like.dtype)
-    return (cast(a1) - cast(a2)) ** 2
+    """Half the squared difference of two shares, which vanishes for equal ones.
+
+    It does so exactly, although a compiler may round the two differently: what is left would be taken
+    for a distance, which a chaotic network multiplies in every layer.
+    """
+    apart = math.sqrt(0.5) * (a1 - a2)
+    rounding = 2 * jnp.finfo(apart.dtype).eps * jnp.maximum(jnp.abs(a1), jnp.abs(a2))
+    return jnp.where(jnp.abs(apart) <= rounding, 0, apart).astype(like.dtype) ** 2
 
 
 def doubled(x: Scalar | Float[Array, "..."]) -> Float[Array, "..."]:

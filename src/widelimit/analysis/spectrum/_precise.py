@@ -15,7 +15,7 @@ from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
 from widelimit.activations import Activation, exact_dual, mpmath
 from widelimit.analysis._zonal import half_rule
-from widelimit.interpret import State, interpret
+from widelimit.interpret import State, facts, interpret
 from widelimit.layers import Layer
 
 
@@ -108,6 +108,8 @@ def precise_moments(
         The eigenvalues, and the largest value of the kernel.
     """
     m = mpmath().mp
+    for activation in facts(net).activations:
+        exact_dual(activation, digits)  # refuses what it does not know before any work
     bits = int(digits * 3.33) + 64 + 2 * largest.bit_length()
     x, w = _rule(nodes, bits)
     with m.workprec(bits + 16):
