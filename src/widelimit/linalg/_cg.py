@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, cg
 
 from widelimit._base.renamed import renamed_argument
+from widelimit._base.shown import shown
 from widelimit._base.types import Seed
 
 from ._cholesky import _ridge
@@ -16,6 +17,7 @@ from ._low_rank import Preconditioner, partial_cholesky
 from ._tiles import TiledGram
 
 
+@shown("what conjugate gradients found")
 @dataclasses.dataclass(frozen=True)
 class Solution:
     """What an iterative solver reached.
