@@ -9,6 +9,7 @@ import numpy as np
 
 from widelimit._base.renamed import renamed_argument, warn_renamed
 from widelimit._base.scalars import as_count, as_float
+from widelimit._base.shown import shown
 from widelimit.linalg import Eigen
 from widelimit.regression import Problem, Spectral, descent, heavy_ball
 
@@ -19,6 +20,7 @@ from ._ode import descend_by_steps, flow_by_solver
 Initial = Callable[[np.ndarray], Any] | None
 
 
+@shown("a network of infinite width in training")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Trained:
     r"""A network of infinite width in training: ask it for any point at any time.
@@ -42,6 +44,14 @@ class Trained:
     start: np.ndarray
     spectral: Spectral
     tolerance: float
+
+    def summary(self) -> dict[str, object]:
+        """What is shown of a model; eigenvalues once they are known."""
+        rows = {**self.problem.summary(), "loss": self.loss}
+        if "eigen" not in vars(self.spectral):
+            return rows
+        span = f"{self.lambda_min:.4g} to {self.lambda_max:.4g}"
+        return {**rows, "eigenvalues": span, "critical learning rate": self.critical_learning_rate}
 
     @property
     def closed(self) -> bool:

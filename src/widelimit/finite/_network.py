@@ -14,6 +14,7 @@ from widelimit._base.arrays import convention, is_transformed
 from widelimit._base.keys import as_key
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count, concrete
+from widelimit._base.shown import shown
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.describe import expect_network, infer
 from widelimit.layers import Dense, Layer
@@ -26,6 +27,7 @@ from ._parameterise import How, check_parameterisation
 from ._tangent import OUTPUTS, readout_kernel, tangent_kernel
 
 
+@shown("a network of finite width; init draws its weights")
 class FiniteNetwork(eqx.Module):
     """A network of finite width: a description, widths, and a parameterisation.
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from widelimit._base.arrays import as_inputs, convention
 from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
+from widelimit._base.shown import shown
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
 from widelimit.layers import Layer
@@ -23,6 +24,7 @@ Progress = Callable[[int, int], None]
 Both = tuple[Float[Tensor, "n1 n2"], Float[Tensor, "n1 n2"]]  # NNGP and NTK of one network
 
 
+@shown("a mean over drawn networks")
 class Estimate(NamedTuple):
     """A mean over independent draws.
 
@@ -39,6 +41,7 @@ class Estimate(NamedTuple):
     samples: int
 
 
+@shown("kernels of drawn networks of finite width")
 class SampledKernels(NamedTuple):
     """Monte Carlo estimates of both kernels.
 
@@ -138,6 +141,7 @@ def _outputs(network: FiniteNetwork, params: Params, x: Float[Tensor, "n d"]) ->
     return jax.eval_shape(network.apply, params, x[:1]).shape[1]
 
 
+@shown("how finite networks approach the limit")
 class WidthConvergence(NamedTuple):
     r"""How the empirical tangent kernel approaches its limit.
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import Inputs, as_array, as_inputs
 from widelimit._base.passes import once_for_each_network
+from widelimit._base.shown import shown
 from widelimit.describe import check, expect_network
 from widelimit.layers import Layer
 
@@ -22,6 +23,7 @@ from ._products import diagonal, matvec
 Path = Literal["layers", "profile"]
 
 
+@shown("both kernels of a network of infinite width")
 class Kernels(NamedTuple):
     """Both kernels of a network.
 

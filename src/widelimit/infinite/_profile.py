@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from widelimit._base.numerics import chebyshev_sum
 from widelimit._base.scalars import Scalar
+from widelimit._base.shown import shown
 from widelimit._base.thresholds import NODES
 from widelimit.activations import How
 from widelimit.layers import Layer
@@ -162,6 +163,7 @@ def _chop(values: Float[Array, " points"], tolerance: Scalar) -> Series:
     return Series(jnp.asarray(_SHIFTS)[best], jnp.where(keep, table[best], 0), degree, error)
 
 
+@shown("a network's kernels as functions of the angle")
 class Profile(eqx.Module):
     r"""A network's kernels as functions of the cosine $\rho$ between two inputs of equal norm.
 
@@ -174,6 +176,11 @@ class Profile(eqx.Module):
     variance: float
     scale: float
     series: Profiles
+
+    def summary(self) -> dict[str, object]:
+        """What is shown of a profile."""
+        rows: dict[str, object] = {"degree": self.degree, "error": self.error}
+        return rows | {"variance": self.variance, "scale": self.scale}
 
     @property
     def degree(self) -> int:

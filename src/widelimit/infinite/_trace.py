@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import Inputs, as_inputs, convention
 from widelimit._base.scalars import Scalar
+from widelimit._base.shown import shown
 from widelimit._base.types import Tensor
 from widelimit.describe import check
 from widelimit.interpret import Visit, facts, interpret, visits
@@ -39,6 +40,7 @@ class Step(NamedTuple):
     ntk: Float[Tensor, "n1 n2"]
 
 
+@shown("the kernels of a network, layer by layer")
 class Trace(NamedTuple):
     r"""The kernels of a network, layer by layer. Index 0 of each array is the first layer.
 
@@ -62,6 +64,11 @@ class Trace(NamedTuple):
     Sigma: Layers | None
     Sigma_dot: Layers | None
     Pi: Layers | None
+
+    def summary(self) -> dict[str, object]:
+        """What is shown of a trace."""
+        arrays = {name: getattr(self, name) for name in ("K", "Theta", "Sigma", "Sigma_dot", "Pi")}
+        return {"layers": len(self.steps), **arrays}
 
 
 def trace(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Trace:

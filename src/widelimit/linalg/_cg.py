@@ -12,6 +12,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.renamed import renamed_argument
+from widelimit._base.shown import shown
 from widelimit._base.types import Seed, Tensor
 
 from ._checkpoint import Checkpoint
@@ -27,6 +28,7 @@ _GAIN = 1e-4  # of the residual in one round: beyond, entries in float32 only pr
 _ROUNDS = 8
 
 
+@shown("what conjugate gradients found")
 @dataclasses.dataclass(frozen=True)
 class Solution:
     """What an iterative solver reached.

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from widelimit._base.keys import as_generator
 from widelimit._base.renamed import renamed_argument
+from widelimit._base.shown import shown
 from widelimit._base.types import Seed
 
 from ._tiles import TiledGram
@@ -17,6 +18,7 @@ from ._tiles import TiledGram
 _EPS = np.finfo(np.float64).eps
 
 
+@shown("a matrix of low rank")
 @dataclasses.dataclass(frozen=True)
 class LowRank:
     r"""$K\approx FF^\top$ with $K-FF^\top$ positive semidefinite.

@@ -26,7 +26,7 @@ def as_matrix(blocks: Blocks) -> Float[np.ndarray, "rows columns"]:
     return np.ascontiguousarray(blocks.transpose(0, 2, 1, 3)).reshape(n1 * k, n2 * k)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class BlockProblem(Problem):
     """A problem whose kernel has a block of k x k for each pair of points.
 
@@ -116,7 +116,7 @@ class BlockProblem(Problem):
         return (len(self.given), self.outputs) if self.outputs > 1 else self.y.shape
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class GivenProblem(BlockProblem):
     """A kernel matrix without points: a point is its row of kernels with the training points.
 
@@ -241,6 +241,9 @@ def block_problem(function: Callable[..., Any], problem: Problem) -> Problem:
 
 class _NoKernel:
     """Stands where a kernel of points would be; the problem itself answers."""
+
+    def __repr__(self) -> str:
+        return "given as numbers"
 
     def __call__(self, x1: Answer, x2: Answer | None = None) -> Answer:
         raise _unknown()

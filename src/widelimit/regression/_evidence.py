@@ -12,13 +12,14 @@ import scipy.optimize
 from jaxtyping import Float
 
 from widelimit._base.arrays import is_transformed
+from widelimit._base.shown import shown
 from widelimit.infinite import prepare
 from widelimit.layers import Layer
 from widelimit.linalg import Cholesky
 
 from ._as_problem import as_problem
 from ._family import Family, Numbers, Template
-from ._fit import Ridge, fit
+from ._fit import Ridge, evidence, fit
 from ._kernel import as_kernel
 from ._problem import Problem
 from ._ridge import check_noise, noisy, reaching
@@ -84,19 +85,7 @@ def _model(problem: Problem, noise: float) -> Ridge:
     return reaching(model) if noise == 0 else model
 
 
-def evidence(model: Ridge) -> float:
-    r"""The log probability of the targets under $N(0,K+rW^{-1})$, W the weights of the points."""
-    n, outputs = model.dual.shape
-    if not isinstance(model.factor, Cholesky):
-        raise ValueError(
-            "The evidence needs a factorisation; fit one ridge with solver='cholesky'."
-        )
-    data = model.problem.data
-    volume = model.factor.log_det() - float(np.log(data.weights).sum())
-    half = model.factor.half_solve(data.root * data.targets)
-    return -(float((half**2).sum()) + outputs * (volume + n * math.log(2 * math.pi))) / 2
-
-
+@shown("the network that makes the targets most probable")
 @dataclasses.dataclass(frozen=True)
 class EvidenceFit:
     """The network that makes the targets most probable.
@@ -122,6 +111,10 @@ class EvidenceFit:
     steps: int
     message: str
     at_bound: tuple[str, ...] = ()
+
+    def summary(self) -> dict[str, object]:
+        """What is shown of a fit."""
+        return {**vars(self), "at_bound": self.at_bound or None}
 
 
 def fit_evidence(

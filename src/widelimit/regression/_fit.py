@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from widelimit._base.scalars import as_float
+from widelimit._base.shown import shown
 from widelimit.linalg import (
     Cholesky,
     Eigen,
@@ -29,6 +30,7 @@ _SUBSET = 4000  # points on which the ridge is chosen where the matrix is not he
 _CHUNK = 64  # variances computed together by CG
 
 
+@shown("a fitted kernel ridge regression")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ridge:
     r"""A fitted regression, $f(x)=k(x)\,\alpha$, on weighted points.
@@ -54,6 +56,21 @@ class Ridge:
     path: RidgePath | None = None
     outcome: Solution | None = None
     _made: Cholesky | Eigen | None = dataclasses.field(default=None, repr=False)
+
+    def summary(self) -> dict[str, object]:
+        """What is shown of a fit; nothing is computed for it."""
+        jitter = self._made.jitter if isinstance(self._made, Cholesky) else 0.0
+        done = self.outcome
+        return {
+            **self.problem.summary(),
+            "ridge": self.ridge,
+            "time": None if self.t == math.inf else self.t,
+            "jitter": jitter or None,
+            "ridges tried": None if self.path is None else len(self.path.ridges),
+            "conjugate gradients": None
+            if done is None
+            else f"{done.steps} steps, residual {done.residual:.1e}",
+        }
 
     def __getstate__(self) -> dict[str, object]:
         state: dict[str, object] = {**self.__dict__, "_made": None}
@@ -196,6 +213,19 @@ def fit(
         value, path = choose(factor, data, ridge, t)
         inner = factor.apply(lambda v: flow(v, t, value), targets)
     return Ridge(problem, value, data.root * inner, t, path, None, factor)
+
+
+def evidence(model: Ridge) -> float:
+    r"""The log probability of the targets under $N(0,K+rW^{-1})$, W the weights of the points."""
+    n, outputs = model.dual.shape
+    if not isinstance(model.factor, Cholesky):
+        raise ValueError(
+            "The evidence needs a factorisation; fit one ridge with solver='cholesky'."
+        )
+    data = model.problem.data
+    volume = model.factor.log_det() - float(np.log(data.weights).sum())
+    half = model.factor.half_solve(data.root * data.targets)
+    return -(float((half**2).sum()) + outputs * (volume + n * math.log(2 * math.pi))) / 2
 
 
 def _iterate(problem: Problem, ridge: Choice, t: float, solver: CG) -> Ridge:

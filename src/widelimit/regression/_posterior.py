@@ -13,17 +13,18 @@ from numpy.typing import ArrayLike
 
 from widelimit._base.keys import as_generator
 from widelimit._base.scalars import as_count
+from widelimit._base.shown import shown
 from widelimit.layers import Layer
 from widelimit.linalg import cholesky, eigh
 
 from ._as_problem import as_problem
-from ._evidence import evidence
-from ._fit import Ridge, fit
+from ._fit import Ridge, evidence, fit
 from ._kernel import Answer, KernelLike
 from ._problem import Problem
 from ._ridge import noisy, reaching
 
 
+@shown("mean and covariance of a Gaussian process at some points")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Predictive:
     """Mean and covariance of the outputs at some points.
@@ -42,6 +43,10 @@ class Predictive:
     noise: float
     _problem: Problem = dataclasses.field(repr=False)
     _covariance: Callable[[], np.ndarray] = dataclasses.field(repr=False)
+
+    def summary(self) -> dict[str, object]:
+        """What is shown: the covariance is not computed for it."""
+        return {"mean": self.mean, "std": self.std, "noise": self.noise or None}
 
     @property
     def std(self) -> Answer:
@@ -110,6 +115,7 @@ class Predictive:
         return -(float((half**2).sum()) + error.shape[1] * constant) / 2
 
 
+@shown("a Gaussian process that has seen its data")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Posterior:
     """A Gaussian process that has seen its data: conditioned once, asked as often as one likes.
@@ -123,6 +129,10 @@ class Posterior:
 
     model: Ridge
     noise: float
+
+    def summary(self) -> dict[str, object]:
+        """What is shown of a posterior."""
+        return {**self.model.problem.summary(), "noise": self.noise or None}
 
     def __call__(self, x_test: object) -> Predictive:
         """Mean and covariance at new points, shape (m, d)."""

@@ -7,12 +7,14 @@ import numpy as np
 from jaxtyping import Float
 
 from widelimit._base.arrays import as_array, is_transformed
+from widelimit._base.shown import shown
 from widelimit.linalg import TiledGram
 
 from ._data import Data, NewPoints, Points, Targets
 from ._kernel import Answer, Kernel
 
 
+@shown("points, targets and a kernel")
 @dataclasses.dataclass(frozen=True)
 class Problem:
     """Checked training data, on the host, in float64, with the kernel that is to fit them.
@@ -30,6 +32,11 @@ class Problem:
     flat: bool = False
     numpy: bool = True
     dtype: np.dtype = np.dtype(np.float64)
+
+    def summary(self) -> dict[str, object]:
+        """What is shown of a problem."""
+        n, outputs = self.y.shape
+        return {"points": n, "outputs": outputs, "kernel": self.kernel}
 
     @property
     def x(self) -> Points:

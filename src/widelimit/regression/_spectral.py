@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 from jaxtyping import Float
 
+from widelimit._base.shown import shown
 from widelimit.linalg import Cholesky, Eigen, cholesky, eigh
 
 from ._data import Targets
@@ -17,6 +18,7 @@ Square = Float[np.ndarray, "n n"]
 Cross = Float[np.ndarray, "m n"]
 
 
+@shown("a kernel matrix with its eigendecomposition")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Spectral:
     r"""$\phi(K)$ for any $\phi$, from one eigendecomposition, and $K^{-1}$ from a factorisation.

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from widelimit._base.shown import shown
 from widelimit.analysis._near import Near
 from widelimit.interpret import interpret
 from widelimit.layers import Layer
@@ -16,6 +17,7 @@ _SMALL, _LARGE = 1e-10, 1e6
 SCAN_UP, SCAN_DOWN = np.logspace(0, 12, 25)[1:], np.logspace(0, -10, 21)[1:]
 
 
+@shown("where depth drives variances and correlations")
 class FixedPoint(NamedTuple):
     r"""Where depth drives variances and correlations.
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from numpy.polynomial.chebyshev import chebval, chebvander
 from numpy.typing import ArrayLike
 
+from widelimit._base.shown import shown
 from widelimit.activations import (
     Activation,
     Cov,
@@ -31,6 +32,7 @@ Named = str | Activation | Callable[..., Array]
 Moment = Callable[[Float[Array, " n"]], Float[Array, " n"]]
 
 
+@shown("fixed points over a grid of weights and biases")
 class PhaseDiagram(NamedTuple):
     r"""Fixed points over a grid of $(\sigma_w,\sigma_b)$.
 
