@@ -86,6 +86,7 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
     from .training import stability as stability
     from .width import Fluctuations as Fluctuations
     from .width import fluctuations as fluctuations
+    from .width import ntk_drift as ntk_drift
 else:
     _LATER = {
         "analysis": "bounds learning_curve signal smoothness spectrum",
@@ -101,6 +102,6 @@ else:
         ),
         "testing": "",
         "training": "Training kernel_ellipse optimise optimise_many progress_bar stability",
-        "width": "Fluctuations fluctuations",
+        "width": "Fluctuations fluctuations ntk_drift",
     }
     __getattr__, __dir__ = _lazy(__name__, _LATER, extras={"estimators": "sklearn"})

@@ -11,7 +11,10 @@ import jax.numpy as jnp
 from ._cov import Cov, Matrix
 from ._fourth_records import Alone, Fourth, Slopes
 
-_NEARLY_ONE = 1e-20  # sine^2; below, the derivatives' poles meet statistics that are exactly zero
+# sine^2, below which a derivative's pole is left out: it meets statistics that vanish faster, but whose rounding does
+# not. What is lost is of the order of the angle: 1e-5 for poles of order 1, 1e-3 for those of order 3, of which
+# shifts of means are made.
+_FIRST_POLE, _THIRD_POLE = 1e-9, 2e-6
 
 
 def _quadrant(j: int, k: int, p: Matrix, sine: Matrix, cosine: Matrix) -> Matrix:
@@ -54,9 +57,8 @@ def two_slopes_fourth(a: float, b: float, cov: Cov) -> Fourth:
 def _slopes(a: float, b: float, theta: Matrix, sine: Matrix, rho: Matrix) -> Slopes:
     r"""$T=(a-b)^2T_{relu}+ab\,k$, so the bends are those of the ReLU, poles included."""
     bend = (a - b) ** 2 / ((a * a + b * b) / 2) / (2 * jnp.pi)
-    some = sine**2 > _NEARLY_ONE
-    over = bend * jnp.where(some, 1 / jnp.where(some, sine, 1), 0)
-    over3 = over * jnp.where(some, 1 / jnp.where(some, sine, 1), 0) ** 2
+    beyond = lambda limit: jnp.where(sine**2 > limit, 1 / jnp.where(sine > 0, sine, 1), 0)
+    over, over3 = bend * beyond(_FIRST_POLE), bend * beyond(_THIRD_POLE) ** 3
     s20 = bend * sine
     s11 = bend * (jnp.pi - theta) + a * b / ((a * a + b * b) / 2)
     s40, s31 = over * (2 * rho**2 - 1), -over * rho

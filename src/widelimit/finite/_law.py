@@ -2,7 +2,8 @@ r"""Kernels of random networks, exact in law, without a single weight matrix.
 
 The kernels of m inputs use a Gaussian matrix $W$ only through $Wx$ and $W^\top\delta$. With $x=LQ$, the rows of $Q$
 orthonormal, $Wx=LZ$ with a standard normal $Z$ of m rows; later $W^\top\delta=Q^\top Z\delta+(1-Q^\top Q)H$, where
-$H$ is Gaussian with covariance $\langle\delta,\delta\rangle$ over inputs. A layer of n neurons then costs O(n), not O(n²).
+$H$ is Gaussian with covariance $\langle\delta,\delta\rangle$ over inputs. A layer of n neurons
+then costs O(n), not O(n²).
 """
 
 import dataclasses
@@ -138,7 +139,9 @@ def _orthonormal(x: Signals) -> tuple[Signals, Float[Array, "points points"]]:
     rows: list[Array] = []
     for i in range(len(x)):
         row, size = x[i], jnp.sum(x[i] ** 2)
-        for _ in range(2):  # once leaves a component of rounding size, which the norm then magnifies
+        for _ in range(
+            2
+        ):  # once leaves a component of rounding size, which the norm then magnifies
             if rows:
                 basis = jnp.stack(rows)
                 row = row - _product(_product(basis, row), basis)
@@ -177,4 +180,3 @@ def law_batch(network: FiniteNetwork, x: Float[Array, "points d"]) -> int:
     """How many networks at a time: their signals together are some megabytes."""
     largest = max(infer(network.net, x.shape[1], network.width).widths, default=1)
     return max(1, min(1000, 2**20 // (largest * len(x))))
-

@@ -105,7 +105,7 @@ def monte_carlo_kernels(
         for i in range(0, samples, batch):
             some = keys[i : i + batch]
             if method == "law":
-                total.merge(*_draw_batch(network, some, inputs.x1, inputs.x2))
+                total.merge(len(some), *_law_moments(network, some, inputs.x1, inputs.x2))
             else:
                 total.add(_draw_kernels(network, some[0], inputs.x1, inputs.x2))
             if progress is not None:
@@ -158,16 +158,6 @@ def _draw_kernels(
     params = network.init(key, x1.shape[1], dtype=x1.dtype)
     theta = network.ntk(params, x1, x2, outputs="trace")
     return network.nngp(params, x1, x2), theta / _outputs(network, params, x1)
-
-
-def _draw_batch(
-    network: FiniteNetwork,
-    keys: Seed,
-    x1: Float[Tensor, "n1 d"],
-    x2: Float[Tensor, "n2 d"] | None,
-) -> tuple[int, Both, Both]:
-    """How many networks, their mean, and their squared distances from it."""
-    return len(keys), *_law_moments(network, keys, x1, x2)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -33,10 +33,12 @@ class Sized(NamedTuple):
     Attributes:
         net: The network.
         reference: The width that is the unit, where the network states it.
+        equal: Whether all are 1.
     """
 
     net: Layer
     reference: int | None
+    equal: bool
 
 
 def with_widths(net: Layer, widths: Sequence[float] | None, width: int | None = None) -> Sized:
@@ -54,7 +56,7 @@ def with_widths(net: Layer, widths: Sequence[float] | None, width: int | None = 
     if widths is None:
         stated = [d.width for d in _hidden(net)]
         if width is None and not any(stated):
-            return Sized(net, None)
+            return Sized(net, None, True)
         if width is None and not all(stated):
             raise ValueError(
                 "Some layers of the network state a width and others do not, so the widths' ratios are open. "
@@ -62,7 +64,8 @@ def with_widths(net: Layer, widths: Sequence[float] | None, width: int | None = 
             )
         found = infer(net, 1, width or 1).widths[:-1]
         unit = width or (found[0] if found else 1)
-        return Sized(_sized(net, iter([n / unit for n in found] + [1.0])), unit)
+        ratios = [n / unit for n in found]
+        return Sized(_sized(net, iter([*ratios, 1.0])), unit, set(ratios) <= {1.0})
     ratios = [as_float(ratio, "A relative width") for ratio in widths]
     count = len(infer(net, 1, 1).widths) - 1
     if len(ratios) != count or not all(0 < r < float("inf") for r in ratios):
@@ -70,7 +73,7 @@ def with_widths(net: Layer, widths: Sequence[float] | None, width: int | None = 
             f"widths must be {count} positive numbers, one for each weight matrix but the last, in units of "
             f"the width n; got {list(widths)}."
         )
-    return Sized(_sized(net, iter([*ratios, 1.0])), None)
+    return Sized(_sized(net, iter([*ratios, 1.0])), None, set(ratios) <= {1.0})
 
 
 def _hidden(net: Layer) -> list[Dense]:
