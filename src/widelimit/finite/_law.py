@@ -9,15 +9,17 @@ then costs O(n), not O(n²).
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from widelimit._base.scalars import Scalar
-from widelimit._base.types import Self
+from widelimit._base.types import Self, Tensor
 from widelimit.activations import Activation, derivative
 from widelimit.describe import infer
 from widelimit.interpret import State, interpret, is_zero
@@ -25,9 +27,10 @@ from widelimit.interpret import State, interpret, is_zero
 from ._network import FiniteNetwork
 from ._parameterise import cast
 
-Signals = Float[Array, "points width"]
-Deltas = Float[Array, "outputs points width"]  # derivatives of each output by each point's signal
+Signals = Float[Array, "points _"]
+Deltas = Float[Array, "outputs points _"]  # derivatives of each output by each point's signal
 Gram = Float[Array, "points points"]
+_BY_HAND = 2  # rows; up to here a factorisation is a few sums, which many networks share
 Back = Callable[[Deltas], tuple[Gram, Deltas]]
 
 
@@ -41,7 +44,7 @@ class Drawn(State):
         back: From derivatives by this signal to those by the start of the branch, and the tangent
             kernel, summed over outputs, of all that lies between.
         widths: The width of each matrix to come, which all signals of a network share.
-        keys: Fresh keys, shared likewise.
+        normals: Where randomness comes from, shared likewise.
     """
 
     question: ClassVar[str] = "kernels drawn without weight matrices"
@@ -50,7 +53,7 @@ class Drawn(State):
     cov: Gram | None
     back: Back
     widths: itertools.chain[int]
-    keys: itertools.chain[PRNGKeyArray]
+    normals: "Normals"
 
     def _but(self, **changes: object) -> Self:
         return dataclasses.replace(self, **changes)
@@ -58,16 +61,15 @@ class Drawn(State):
     def weighted(self, width: int | None) -> Self:
         n_in, n_out, dtype = self.x.shape[1], next(self.widths), self.x.dtype
         root = jnp.sqrt(jnp.asarray(n_in, dtype))
-        draw = lambda *shape: jax.random.normal(next(self.keys), shape, dtype)
         q, lower = _orthonormal(self.x)
-        z = draw(len(q), n_out)
-        key = next(self.keys)
+        z = self.normals.take(len(q), n_out)
 
         def back(delta: Deltas) -> tuple[Gram, Deltas]:
             flat = delta.reshape(-1, n_out)
             inside = _product(_product(flat, z.T), q)
-            fresh = jax.random.normal(key, (len(flat), n_in), dtype)
-            outside = _product(_orthonormal(flat)[1], fresh)
+            lower = _orthonormal(flat)[1]
+            fresh = self.normals.take(lower.shape[1], n_in)
+            outside = _product(lower, fresh)
             outside = outside - _product(_product(outside, q.T), q)
             return self.back(((inside + outside) / root).reshape(*delta.shape[:2], n_in))
 
@@ -83,7 +85,7 @@ class Drawn(State):
         if is_zero(b_std):
             return self
         b = cast(b_std, self.x.dtype)
-        draw = jax.random.normal(next(self.keys), (1, self.x.shape[1]), self.x.dtype)
+        draw = self.normals.take(1, self.x.shape[1])
         assert self.cov is not None
         return self._but(x=self.x + b * draw, cov=self.cov + b * b)
 
@@ -133,20 +135,23 @@ def _product(a: Array, b: Array) -> Array:
     return jnp.matmul(a, b, precision="highest")
 
 
-def _orthonormal(x: Signals) -> tuple[Signals, Float[Array, "points points"]]:
-    """Q with orthonormal rows and L with x = LQ; a row that depends on earlier ones becomes zero."""
-    tiny = 100 * jnp.finfo(x.dtype).eps
+def _orthonormal(
+    x: Float[Array, "rows _"],
+) -> tuple[Float[Array, "rank _"], Float[Array, "rows rank"]]:
+    """Q with orthonormal rows and L with x = LQ, for dependent rows too."""
+    if len(x) > _BY_HAND:
+        q, r = jnp.linalg.qr(x.T)
+        return q.T, r.T
     rows: list[Array] = []
-    for i in range(len(x)):
-        row, size = x[i], jnp.sum(x[i] ** 2)
+    for row in x:
+        size = jnp.sum(row**2)
         for _ in range(
             2
         ):  # once leaves a component of rounding size, which the norm then magnifies
-            if rows:
-                basis = jnp.stack(rows)
-                row = row - _product(_product(basis, row), basis)
+            for other in rows:
+                row = row - jnp.sum(other * row) * other
         rest = jnp.sum(row**2)
-        some = rest > tiny**2 * size
+        some = rest > (100 * jnp.finfo(x.dtype).eps) ** 2 * size
         rows.append(jnp.where(some, row * jax.lax.rsqrt(jnp.where(some, rest, 1)), 0))
     q = jnp.stack(rows)
     return q, _product(x, q.T)
@@ -156,15 +161,40 @@ def draw_law(
     network: FiniteNetwork, key: PRNGKeyArray, x: Float[Array, "points d"]
 ) -> tuple[Gram, Gram]:
     """The last-layer kernel and the tangent kernel (its mean over outputs) of one random network."""
+    needed = Normals(None, x.dtype)
+    jax.eval_shape(lambda: _kernels(network, x, needed))
+    drawn = jax.random.normal(key, (needed.used,), x.dtype)
+    return _kernels(network, x, Normals(drawn, x.dtype))
+
+
+def _kernels(
+    network: FiniteNetwork, x: Float[Array, "points d"], normals: "Normals"
+) -> tuple[Gram, Gram]:
     widths = infer(network.net, x.shape[1], network.width).widths
-    keys = (jax.random.fold_in(key, i) for i in itertools.count())
-    start = Drawn(x, None, _start(len(x)), itertools.chain(widths), itertools.chain(keys))
-    out = interpret(network.net, start)
+    out = interpret(network.net, Drawn(x, None, _start(len(x)), itertools.chain(widths), normals))
     outputs = out.x.shape[1]
     ones = jnp.eye(outputs, dtype=x.dtype)[:, None, :]
     theta, _ = out.back(jnp.broadcast_to(ones, (outputs, len(x), outputs)))
     assert out.cov is not None
     return out.cov, theta / outputs
+
+
+class Normals:
+    """Standard normal numbers, drawn at once and handed out one part after the other.
+
+    Attributes:
+        used: How many have been handed out; without any drawn, how many are needed.
+    """
+
+    def __init__(self, drawn: Float[Array, " all"] | None, dtype: np.dtype):
+        self._drawn, self._dtype, self.used = drawn, dtype, 0
+
+    def take(self, *shape: int) -> Float[Array, "rows columns"]:
+        """The next ones."""
+        first, self.used = self.used, self.used + math.prod(shape)
+        if self._drawn is None:
+            return jnp.zeros(shape, self._dtype)
+        return self._drawn[first : self.used].reshape(shape)
 
 
 def expect_law(network: FiniteNetwork) -> None:
@@ -176,7 +206,7 @@ def expect_law(network: FiniteNetwork) -> None:
         )
 
 
-def law_batch(network: FiniteNetwork, x: Float[Array, "points d"]) -> int:
+def law_batch(network: FiniteNetwork, x: Float[Tensor, "points d"]) -> int:
     """How many networks at a time: their signals together are some megabytes."""
     largest = max(infer(network.net, x.shape[1], network.width).widths, default=1)
     return max(1, min(1000, 2**20 // (largest * len(x))))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int, Key
 from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import as_inputs, convention
@@ -163,7 +163,7 @@ def _draw_kernels(
 @functools.partial(jax.jit, static_argnums=0)
 def _law_moments(
     network: FiniteNetwork,
-    keys: Seed,
+    keys: Key[Array, " networks"],
     x1: Float[Tensor, "n1 d"],
     x2: Float[Tensor, "n2 d"] | None,
 ) -> tuple[Both, Both]:

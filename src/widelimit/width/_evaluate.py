@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.compile import quick_jit
+from widelimit._base.types import Tensor
 from widelimit.activations import Activation, How, fourth_terms
 from widelimit.infinite import (
     Form,
@@ -26,13 +27,21 @@ from widelimit.interpret import interpret
 from widelimit.layers import Layer
 
 from ._state import Fluctuating
+from ._tensors import outer, pairs_of, stacked
 
 Progress = Callable[[int, int], None]
 SIDE = 16  # points; the state of a tile, some 150 numbers for each entry, stays in the cache
 PLANE_SIDE = 2  # points; the same where each entry costs a quadrature in the plane
 FEW = 64  # tiles; up to here compiling costs more than running, so it is cheap
-_SECOND = ("nngp_var", "ntk_var", "cross", "ntk_common_var", "ntk_between_var")
-_FIRST = ("nngp_shift", "ntk_shift")
+_NAMES = (
+    "nngp_var",
+    "ntk_var",
+    "cross",
+    "ntk_common_var",
+    "ntk_between_var",
+    "nngp_shift",
+    "ntk_shift",
+)
 
 
 class Prepared(NamedTuple):
@@ -70,35 +79,49 @@ def prepared(net: Layer, low: float, high: float) -> Prepared:
     return Prepared(*split(with_loops(net)), limit, how)
 
 
-def _run(ready: Prepared, numbers: Numbers, *data: Float[Array, "..."]) -> Fluctuating:
+class Tensors(NamedTuple):
+    """The corrections of all pairs of a tile, in the units of the kernels.
+
+    Attributes:
+        cov: n times the covariance of both kernels over the pairs 00, 01, 11.
+        shift: n times the shifts of their means.
+        b: As in `Fluctuating`.
+        f: As in `Fluctuating`.
+    """
+
+    cov: Float[Tensor, "6 6 ..."]
+    shift: Float[Tensor, "6 ..."]
+    b: Float[Tensor, "2 2 2 2 ..."]
+    f: Float[Tensor, "2 2 2 2 ..."]
+
+    def entries(self) -> Float[Array, "7 r c"]:
+        """What belongs to the entry 01, in the order of `_NAMES`."""
+        cov, between = self.cov, self.b[0, 1, 0, 1]
+        ntk_var = cov[4, 4] + between + self.b[0, 1, 1, 0]
+        parts = cov[1, 1], ntk_var, cov[1, 4], cov[4, 4], between, self.shift[1], self.shift[4]
+        return jnp.stack(parts)
+
+
+def _tensors(ready: Prepared, numbers: Numbers, *data: Float[Array, "..."]) -> Tensors:
     q1, q2, minus, plus = data
     start = Fluctuating.of_data(q1[:, None], q2[None, :], minus, plus, ready.limit, ready.how)
-    return interpret(join(ready.form, numbers), start)
-
-
-def _tile(ready: Prepared, numbers: Numbers, *data: Float[Array, "..."]) -> Float[Array, "7 r c"]:
-    out = _run(ready, numbers, *data)
-    cov, b, size = out.cov, out.b, out.both.size
-    between = b[0, 1, 0, 1]
-    ntk_var = cov[4, 4] + between + b[0, 1, 1, 0]
-    second = jnp.stack([cov[1, 1], ntk_var, cov[1, 4], cov[4, 4], between])
-    first = jnp.stack([out.shift[1], out.shift[4]])
-    times = lambda value, size: jnp.where((size == 0) | (value == 0), 0, size * value)
-    return jnp.concatenate([times(second, (size * size)[None]), times(first, size[None])])
-
-
-def _pair(ready: Prepared, numbers: Numbers, *data: Float[Array, "..."]) -> tuple[Array, ...]:
-    out = _run(ready, numbers, *data)
-    root = jnp.stack([jnp.sqrt(out.both.q1[0, 0]), jnp.sqrt(out.both.q2[0, 0])])
+    out = interpret(join(ready.form, numbers), start)
+    root = stacked([jnp.sqrt(out.both.q1), jnp.sqrt(out.both.q2)], minus.shape)
     two = root[:, None] * root[None]
-    six = jnp.stack([two[0, 0], two[0, 1], two[1, 1]] * 2)
-    four = two[:, :, None, None] * two[None, None]
-    cov, b, f = out.cov[..., 0, 0], out.b[..., 0, 0], out.f[..., 0, 0]
-    return cov * six[:, None] * six[None], b * four, f * four, out.shift[..., 0, 0] * six
+    six, four = jnp.concatenate([pairs_of(two)] * 2), outer(two, two)
+    times = lambda size, value: jnp.where((size == 0) | (value == 0), 0, size * value)
+    cov = times(six[:, None] * six[None], out.cov)
+    return Tensors(cov, times(six, out.shift), times(four, out.b), times(four, out.f))
 
 
-_quick, _full = quick_jit(_tile), jax.jit(_tile, static_argnums=0)
-_one = quick_jit(_pair)
+def _entries(
+    ready: Prepared, numbers: Numbers, *data: Float[Array, "..."]
+) -> Float[Array, "7 r c"]:
+    return _tensors(ready, numbers, *data).entries()
+
+
+# The first compiles fast and serves small matrices and single pairs, the second runs fast.
+_quick, _full = quick_jit(_tensors), jax.jit(_entries, static_argnums=0)
 
 
 def corrections(
@@ -113,34 +136,33 @@ def corrections(
     ready = _for_points(net, first, second)
     side, symmetric = ready.side, x2 is None
     places = list(_places(len(first.q), len(second.q), side, symmetric=symmetric))
-    program = _quick if len(places) <= FEW else _full
+    few = len(places) <= FEW
     static = ready._replace(numbers=())
-    out = np.zeros((len(_SECOND + _FIRST), len(first.q), len(second.q)))
+    out = np.zeros((len(_NAMES), len(first.q), len(second.q)))
     with jax.enable_x64(True):
         for k, (i, j) in enumerate(places):
             rows, columns = slice(i, i + side), slice(j, j + side)
             data = _cut(first, second, rows, columns, side, diagonal=symmetric and i == j)
-            tile = np.asarray(program(static, ready.numbers, *data))
+            run = (lambda *a: _quick(*a).entries()) if few else _full
+            tile = np.asarray(run(static, ready.numbers, *data))
             part = out[:, rows, columns]
             part[...] = tile[:, : part.shape[1], : part.shape[2]]
             if progress is not None:
                 progress(k + 1, len(places))
     if symmetric:
         out = np.tril(out) + np.tril(out, -1).swapaxes(1, 2)
-    return dict(zip(_SECOND + _FIRST, out, strict=True))
+    return dict(zip(_NAMES, out, strict=True))
 
 
-def pair_tensors(
-    net: Layer, x: Float[np.ndarray, "1 d"], y: Float[np.ndarray, "1 d"]
-) -> tuple[np.ndarray, ...]:
-    """The covariance over (00, 01, 11) of both kernels, B, F, and the shifts, of one pair."""
+def pair_tensors(net: Layer, x: Float[np.ndarray, "1 d"], y: Float[np.ndarray, "1 d"]) -> Tensors:
+    """The corrections of one pair."""
     first, second = host_points(x), host_points(y)
     ready = _for_points(net, first, second)
     whole = slice(0, 1)
     with jax.enable_x64(True):
-        data = _cut(first, second, whole, whole, 1, diagonal=False)
-        found = _one(ready._replace(numbers=()), ready.numbers, *data)
-        return tuple(np.asarray(part) for part in found)
+        data = _cut(first, second, whole, whole, ready.side, diagonal=False)
+        found = _quick(ready._replace(numbers=()), ready.numbers, *data)
+        return Tensors(*(np.asarray(part)[..., 0, 0] for part in found))
 
 
 def _for_points(net: Layer, first: HostPoints, second: HostPoints) -> Prepared:
