@@ -61,6 +61,7 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
     from . import regression as regression
     from . import testing as testing
     from . import training as training
+    from . import width as width
     from .analysis import bounds as bounds
     from .analysis import learning_curve as learning_curve
     from .analysis import signal as signal
@@ -85,6 +86,9 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
     from .training import optimise_many as optimise_many
     from .training import progress_bar as progress_bar
     from .training import stability as stability
+    from .width import Fluctuations as Fluctuations
+    from .width import fluctuations as fluctuations
+    from .width import ntk_drift as ntk_drift
 else:
     _LATER = {
         "analysis": "bounds learning_curve signal smoothness spectrum",
@@ -100,5 +104,6 @@ else:
         ),
         "testing": "",
         "training": "Training kernel_ellipse optimise optimise_many progress_bar stability",
+        "width": "Fluctuations fluctuations ntk_drift",
     }
     __getattr__, __dir__ = _lazy(__name__, _LATER, extras={"estimators": "sklearn"})

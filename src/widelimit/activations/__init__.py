@@ -12,6 +12,12 @@ from ._arccosine import step as step
 from ._cov import Cov as Cov
 from ._exact import exact_dual as exact_dual
 from ._exact import mpmath as mpmath
+from ._fourth import fourth_moments as fourth_moments
+from ._fourth import fourth_terms as fourth_terms
+from ._fourth_plane import fourth_in_plane as fourth_in_plane
+from ._fourth_records import Alone as Alone
+from ._fourth_records import Fourth as Fourth
+from ._fourth_records import Slopes as Slopes
 from ._logistic import sigmoid as sigmoid
 from ._logistic import silu as silu
 from ._logistic import softplus as softplus

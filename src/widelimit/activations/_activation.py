@@ -49,6 +49,8 @@ class Activation:
         breaks: Points where $\varphi$ or a derivative of it jumps.
         lipschitz: $C_\varphi=\sup|\varphi'|$, where finite (for the Jacobian bounds).
         moment: $E[\varphi(\sqrt q z)^2]$ as a function of q; by default `dual` at $u=v$.
+        fourth: The fourth moments as a function of `Cov` (see `Fourth`), which corrections of finite
+            width need; by default Hermite series, or a quadrature where there are breaks.
         has_ntk: Whether $\varphi'$ is square integrable, so that the tangent kernel exists.
         registered: Whether the name finds this object (set by `register`).
         latex: $\varphi$ in LaTeX.
@@ -74,6 +76,7 @@ class Activation:
     cites: tuple[str, ...] = ()
     moment: Callable[[Matrix], Matrix] | None = None
     dual_and_dot: Callable[[Cov], tuple[Matrix, Matrix]] | None = None
+    fourth: Callable[[Cov], Any] | None = None
 
     @property
     def closed_form(self) -> bool:

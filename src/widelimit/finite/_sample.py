@@ -7,17 +7,19 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int, Key
 from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import as_inputs, convention
 from widelimit._base.keys import as_key
+from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
 from widelimit._base.shown import shown
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
 from widelimit.layers import Layer
 
+from ._law import draw_law, expect_law, law_batch
 from ._network import FiniteNetwork, finite
 
 Progress = Callable[[int, int], None]
@@ -62,6 +64,7 @@ def monte_carlo_kernels(
     width: int = 1000,
     samples: int = 30,
     key: Seed = 0,
+    method: str = "weights",
     progress: Progress | None = None,
 ) -> SampledKernels:
     r"""Mean and standard error of the kernels of random finite networks.
@@ -76,6 +79,8 @@ def monte_carlo_kernels(
         width: Of the hidden layers.
         samples: The number of networks, at least 2.
         key: A JAX key, or an integer.
+        method: "weights" draws every weight; "law" draws, for few points, signals and derivatives of exactly the same
+            law without a weight matrix, so that 10^5 networks take seconds.
         progress: Called with (networks done, networks in all).
 
     Returns:
@@ -91,14 +96,23 @@ def monte_carlo_kernels(
     """
     samples = as_count(samples, "samples", minimum=2)
     network = net if isinstance(net, FiniteNetwork) else finite(net, width)
+    if method not in ("weights", "law"):
+        raise ValueError(unknown("method", method, ("weights", "law")))
+    if method == "law":
+        expect_law(network)
     inputs = as_inputs(x1, x2)
     keys = jax.random.split(as_key(key), samples)
     with convention(inputs):
         total = _Welford()
-        for i in range(samples):
-            total.add(_draw_kernels(network, keys[i], inputs.x1, inputs.x2))
+        batch = 1 if method == "weights" else min(samples, law_batch(network, inputs.x1))
+        for i in range(0, samples, batch):
+            some = keys[i : i + batch]
+            if method == "law":
+                total.merge(len(some), *_law_moments(network, some, inputs.x1, inputs.x2))
+            else:
+                total.add(_draw_kernels(network, some[0], inputs.x1, inputs.x2))
             if progress is not None:
-                progress(i + 1, samples)
+                progress(i + len(some), samples)
         found = [(*inputs.answer(part), samples) for part in total.estimates()]
         return SampledKernels(*[Estimate._make(part) for part in found])
 
@@ -119,6 +133,18 @@ class _Welford:
         grow = lambda s, d, v, m: s + d * (v - m)
         self.square = jax.tree.map(grow, self.square, step, values, self.mean)
 
+    def merge(self, count: int, mean: Both, square: Both) -> None:
+        """Add many at once: their number, their mean, and their squared distances from it."""
+        before, self.count = self.count, self.count + count
+        if before == 0:
+            self.mean, self.square = mean, square
+            return
+        step = jax.tree.map(jnp.subtract, mean, self.mean)
+        share = count / self.count
+        self.mean = jax.tree.map(lambda m, d: m + d * share, self.mean, step)
+        grow = lambda s, more, d: s + more + d * d * (before * share)
+        self.square = jax.tree.map(grow, self.square, square, step)
+
     def estimates(self) -> list[tuple[Tensor, Tensor, Tensor]]:
         std = jax.tree.map(lambda s: jnp.sqrt(s / (self.count - 1)), self.square)
         error = jax.tree.map(lambda s: s / self.count**0.5, std)
@@ -135,6 +161,23 @@ def _draw_kernels(
     params = network.init(key, x1.shape[1], dtype=x1.dtype)
     theta = network.ntk(params, x1, x2, outputs="trace")
     return network.nngp(params, x1, x2), theta / _outputs(network, params, x1)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _law_moments(
+    network: FiniteNetwork,
+    keys: Key[Array, " networks"],
+    x1: Float[Tensor, "n1 d"],
+    x2: Float[Tensor, "n2 d"] | None,
+) -> tuple[Both, Both]:
+    points = jnp.asarray(x1 if x2 is None else jnp.concatenate([x1, x2]))
+    found = jax.vmap(lambda key: draw_law(network, key, points))(keys)
+    many = len(x1)
+    block = (slice(None), slice(None, many), slice(None) if x2 is None else slice(many, None))
+    found = tuple(kernels[block] for kernels in found)
+    mean = jax.tree.map(lambda k: jnp.mean(k, axis=0), found)
+    square = jax.tree.map(lambda k, m: jnp.sum((k - m[None]) ** 2, axis=0), found, mean)
+    return mean, square
 
 
 def _outputs(network: FiniteNetwork, params: Params, x: Float[Tensor, "n d"]) -> int:
