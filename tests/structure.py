@@ -21,7 +21,7 @@ ORDER = (
     {"regression", "extend"},
     {"dynamics"},
     {"training", "analysis"},
-    {"estimators", "plot", "testing", "extend"},
+    {"estimators", "plot", "testing", "extend", "explorer"},
     {"experiments"},
     {"cli"},
 )

@@ -55,6 +55,7 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
     from . import dynamics as dynamics
     from . import estimators as estimators
     from . import experiments as experiments
+    from . import explorer as explorer
     from . import extend as extend
     from . import linalg as linalg
     from . import plot as plot
@@ -70,6 +71,7 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
     from .dynamics import Trained as Trained
     from .dynamics import ensemble as ensemble
     from .dynamics import train as train
+    from .explorer import explore as explore
     from .regression import EvidenceFit as EvidenceFit
     from .regression import Posterior as Posterior
     from .regression import Predictive as Predictive
@@ -95,6 +97,7 @@ else:
         "dynamics": "Trained ensemble train",
         "estimators": "",
         "experiments": "",
+        "explorer": "explore",
         "extend": "",
         "linalg": "",
         "plot": "",
