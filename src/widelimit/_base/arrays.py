@@ -90,7 +90,8 @@ def _samples(tree: Any) -> list[Any]:
     return [leaf.ravel()[:1] for leaf in jax.tree.leaves(tree) if is_jax(leaf)]
 
 
-def _as_array(x: Any, name: str) -> Any:
+def as_plain(x: Any, name: str) -> Any:
+    """A NumPy array of numbers, or the JAX array itself; what is no array is refused."""
     if x is None:
         raise TypeError(f"{name} is None; an array of shape (points, features) was expected.")
     if is_jax(x):
@@ -201,19 +202,19 @@ def as_array(x: Any, name: str, *, rank: int, layout: str) -> Any:
     Returns:
         A NumPy array, or the JAX array itself; floating point.
     """
-    array = _as_array(x, name)
+    array = as_plain(x, name)
     _check(array, name, rank, layout)
     return array.astype(common_dtype(array))
 
 
 def as_inputs(x1: Any, x2: Any = None) -> Inputs:
     """Check the two arguments of a kernel and settle dtype and array kind."""
-    first = _as_array(x1, "x1")
+    first = as_plain(x1, "x1")
     _check(first, "x1", 2, "(points, features)")
     if x2 is None:
         dtype = common_dtype(first)
         return Inputs(first.astype(dtype), None, not is_jax(first), dtype)
-    second = _as_array(x2, "x2")
+    second = as_plain(x2, "x2")
     _check(second, "x2", 2, "(points, features)")
     if first.shape[1] != second.shape[1]:
         raise ValueError(

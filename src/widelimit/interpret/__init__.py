@@ -1,5 +1,7 @@
 """A network is interpreted over a state: a layer says once what it does, the state what is computed."""
 
+from . import _pixels as _pixels  # rules
+from ._delegated import Delegated as Delegated
 from ._facts import Facts as Facts
 from ._interpret import facts as facts
 from ._interpret import interpret as interpret
