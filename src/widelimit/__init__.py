@@ -9,6 +9,8 @@ import typing as _typing
 from . import activations as activations
 from ._base import __version__ as __version__
 from ._base.lazy import lazy as _lazy
+from ._base.structured import Graphs as Graphs
+from ._base.structured import Masked as Masked
 from .activations import Activation as Activation
 from .describe import Shape as Shape
 from .describe import check as check
@@ -38,17 +40,37 @@ from .infinite import ntk as ntk
 from .infinite import prepare as prepare
 from .infinite import profile as profile
 from .infinite import trace as trace
+from .layers import Aggregate as Aggregate
+from .layers import Attention as Attention
+from .layers import AvgPool as AvgPool
+from .layers import Concat as Concat
+from .layers import Conv as Conv
+from .layers import ConvLocal as ConvLocal
+from .layers import ConvTranspose as ConvTranspose
 from .layers import Dense as Dense
+from .layers import Dropout as Dropout
+from .layers import Flatten as Flatten
+from .layers import Frozen as Frozen
+from .layers import GlobalAvgPool as GlobalAvgPool
+from .layers import GlobalSumPool as GlobalSumPool
 from .layers import Identity as Identity
 from .layers import Layer as Layer
+from .layers import LayerNorm as LayerNorm
 from .layers import Phi as Phi
+from .layers import Positions as Positions
+from .layers import Product as Product
 from .layers import Repeat as Repeat
 from .layers import Residual as Residual
+from .layers import Resize as Resize
 from .layers import Scale as Scale
 from .layers import Serial as Serial
 from .layers import Sum as Sum
+from .layers import SumPool as SumPool
+from .layers import cnn as cnn
 from .layers import mlp as mlp
+from .layers import myrtle as myrtle
 from .layers import resnet as resnet
+from .layers import wide_resnet as wide_resnet
 
 if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the table below
     from . import analysis as analysis

@@ -62,9 +62,16 @@ class Values(State):
     def activated(self, activation: Activation) -> Self:
         return type(self)(activation.fn(self.x))
 
-    def normalised(self) -> Self:
-        square = jnp.mean(self.x**2, axis=-1, keepdims=True)
+    def _axes(self, over: str) -> tuple[int, ...]:
+        return (-1,) if over == "channels" else tuple(range(1, self.x.ndim))
+
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
+        square = jnp.mean(self.x**2, axis=self._axes(over), keepdims=True)
+        square = square + cast(eps, self.x.dtype)
         return type(self)(self.x / safe_sqrt(jnp.where(square > 0, square, 1)))
+
+    def centred(self, over: str = "channels") -> Self:
+        return type(self)(self.x - jnp.mean(self.x, axis=self._axes(over), keepdims=True))
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         met = [*parts] if skip is None else [self.scaled(skip), *parts]

@@ -130,7 +130,7 @@ class Readout(State):
     def activated(self, activation: Activation) -> Self:
         return type(self)((), self.drawn, repr(activation.name))
 
-    def normalised(self) -> Self:
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
         return type(self)((), self.drawn, "a normalisation")
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:

@@ -118,8 +118,12 @@ class Pair(State, eqx.Module):
                 minus, above, slope = transform(act, cov, q1, q2, self.how)
             return type(self)(q1, q2, minus, above, slope * self.ntk, self.how)
 
-    def normalised(self) -> Self:
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
         """Variance 1, and 0 where there is nothing to divide by; correlations stay."""
+        if over != "channels" or not is_zero(eps):
+            raise self.refusal(
+                "a signal is normalised otherwise than over the channels, with eps = 0"
+            )
         one = lambda q: jnp.where(q > 0, jnp.ones_like(q), 0)
         return dataclasses.replace(self, q1=one(self.q1), q2=one(self.q2))
 

@@ -92,7 +92,7 @@ def as_solver(solver: "str | Solver", n: int, **options: object) -> Solver:
 def operators(problem: Problem, precision: str) -> tuple[KernelOperator, KernelOperator | None]:
     """The matrix for the iteration, and for residuals where that needs more digits."""
     kernel = problem.kernel
-    if not isinstance(kernel, PreparedKernel):
+    if not isinstance(kernel, PreparedKernel) or kernel.pixels:
         return problem.tiled(), None
     exact = kernel.operator(problem.x)
     sizes = np.asarray(exact.diagonal())

@@ -53,9 +53,10 @@ class Exact(State):
         ntk = [slope * t for (_, slope), t in zip(values, self.ntk, strict=True)]
         return type(self)(formula(self.q, self.q, self.q)[0], [value for value, _ in values], ntk)
 
-    def normalised(self) -> Self:
-        over = lambda values: [value / self.q for value in values]
-        return type(self)(self.q / self.q, over(self.k), over(self.ntk))
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
+        size = self.q + eps
+        divided = lambda values: [value / size for value in values]
+        return type(self)(self.q / size, divided(self.k), divided(self.ntk))
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         parts = [*parts] if skip is None else [*parts, self.scaled(skip)]
