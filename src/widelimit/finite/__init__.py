@@ -1,7 +1,7 @@
 """Networks of finite width: weights, outputs, empirical kernels, Taylor models, sampling."""
 
+from . import _attend as _attend
 from ._empirical import empirical_ntk as empirical_ntk
-from ._forward import Tap as Tap
 from ._forward import apply_weights as apply_weights
 from ._forward import forward as forward
 from ._init import draw as draw
@@ -14,6 +14,7 @@ from ._sample import WidthConvergence as WidthConvergence
 from ._sample import fit_power as fit_power
 from ._sample import monte_carlo_kernels as monte_carlo_kernels
 from ._sample import width_convergence as width_convergence
+from ._tap import Tap as Tap
 from ._taylor import TaylorModel as TaylorModel
 from ._taylor import linearise as linearise
 from ._taylor import linearize as linearize

@@ -10,17 +10,18 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from widelimit._base.arrays import as_inputs, convention
+from widelimit._base.arrays import convention
 from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
-from widelimit.layers import Layer
+from widelimit.layers import Dropout, Layer
 
+from ._convention import as_two
 from ._network import FiniteNetwork, finite
 
 Progress = Callable[[int, int], None]
-Both = tuple[Float[Tensor, "n1 n2"], Float[Tensor, "n1 n2"]]  # NNGP and NTK of one network
+Both = tuple[Float[Tensor, "n1 n2 ..."], Float[Tensor, "n1 n2 ..."]]  # NNGP and NTK of one network
 
 
 class Estimate(NamedTuple):
@@ -33,9 +34,9 @@ class Estimate(NamedTuple):
         samples: The number of draws.
     """
 
-    mean: Float[Tensor, "n1 n2"]
-    std: Float[Tensor, "n1 n2"]
-    stderr: Float[Tensor, "n1 n2"]
+    mean: Float[Tensor, "n1 n2 ..."]
+    std: Float[Tensor, "n1 n2 ..."]
+    stderr: Float[Tensor, "n1 n2 ..."]
     samples: int
 
 
@@ -68,8 +69,8 @@ def monte_carlo_kernels(
 
     Args:
         net: The network, or a `FiniteNetwork` (which then decides width and parameterisation).
-        x1: Points, shape (n1, d).
-        x2: Points, shape (n2, d), or None for `x1`.
+        x1: Points, shape (n1, d) or (n1, *spatial, channels).
+        x2: Points, likewise, or None for `x1`.
         width: Of the hidden layers.
         samples: The number of networks, at least 2.
         key: A JAX key, or an integer.
@@ -88,7 +89,7 @@ def monte_carlo_kernels(
     """
     samples = as_count(samples, "samples", minimum=2)
     network = net if isinstance(net, FiniteNetwork) else finite(net, width)
-    inputs = as_inputs(x1, x2)
+    inputs = as_two(x1, x2)
     keys = jax.random.split(as_key(key), samples)
     with convention(inputs):
         total = _Welford()
@@ -126,16 +127,23 @@ class _Welford:
 def _draw_kernels(
     network: FiniteNetwork,
     key: Seed,
-    x1: Float[Tensor, "n1 d"],
-    x2: Float[Tensor, "n2 d"] | None,
+    x1: Float[Tensor, "n1 ..."],
+    x2: Float[Tensor, "n2 ..."] | None,
 ) -> Both:
-    params = network.init(key, x1.shape[1], dtype=x1.dtype)
-    theta = network.ntk(params, x1, x2, outputs="trace")
-    return network.nngp(params, x1, x2), theta / _outputs(network, params, x1)
+    params = network.init(key, x1.shape[1:], dtype=x1.dtype)
+    noise = jax.random.fold_in(key, 1) if has_dropout(network.net) else None
+    theta = network.ntk(params, x1, x2, outputs="trace", key=noise)
+    return network.nngp(params, x1, x2, noise), theta / _outputs(network, params, x1)
 
 
-def _outputs(network: FiniteNetwork, params: Params, x: Float[Tensor, "n d"]) -> int:
-    return jax.eval_shape(network.apply, params, x[:1]).shape[1]
+def _outputs(network: FiniteNetwork, params: Params, x: Float[Tensor, "n ..."]) -> int:
+    return jax.eval_shape(network.apply, params, x[:1]).shape[-1]
+
+
+def has_dropout(net: Layer) -> bool:
+    """Whether a layer inside drops entries."""
+    drops = lambda node: isinstance(node, Dropout)
+    return any(map(drops, jax.tree.leaves(net, is_leaf=drops)))
 
 
 class WidthConvergence(NamedTuple):
@@ -170,7 +178,7 @@ def width_convergence(
 
     Args:
         net: The network.
-        x: Points, shape (points, d).
+        x: Points, shape (points, d) or (points, *spatial, channels).
         widths: At least two different widths.
         samples: Networks for each width, at least 2.
         key: A JAX key, or an integer.
@@ -194,7 +202,7 @@ def width_convergence(
     if len(set(widths)) < 2:
         raise ValueError(f"A rate needs at least two different widths, got {widths}.")
     samples = as_count(samples, "samples", minimum=2)
-    inputs = as_inputs(x)
+    inputs = as_two(x)
     limit = np.asarray(ntk(net, np.asarray(inputs.x1, np.float64)))
     keys = jax.random.split(as_key(key), len(widths) * samples)
     squares = np.zeros((len(widths), samples))
