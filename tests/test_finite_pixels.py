@@ -10,6 +10,7 @@ import pytest
 import spatial
 import widelimit as wl
 from widelimit._base.compile import quick_jit
+from widelimit.finite import _sample
 
 INPUTS, CASES = spatial.read()
 RELU = wl.Phi("relu")
@@ -95,3 +96,36 @@ def test_the_structured_kernel_is_the_contracted_jacobian(name):
     )
     if schemes(name) == "ntk":
         assert wl.shape(net, shape, 4).num_params == network.num_params(shape)
+
+
+@functools.partial(quick_jit, static_argnums=(0, 1))
+def sampled(network, samples, x):
+    """Means and standard errors of both kernels of x with itself over random networks, in one small program."""
+
+    def one(key):
+        return _sample._draw_kernels.__wrapped__(network, key, x, None)
+
+    found = jax.lax.map(one, jax.random.split(jax.random.key(0), samples))
+    return jax.tree.map(lambda k: (k.mean(0), k.std(0) / (samples - 1) ** 0.5), found)
+
+
+def z_scores(case, width, samples):
+    """Distances of sampled kernels from the golden limit: in standard errors, and of the largest entry."""
+    both = INPUTS[case["inputs"]]
+    x = np.concatenate([both["x1"], both["x2"]]).astype(np.float32)
+    n = len(both["x1"])
+    network = wl.finite(spatial.network(case["network"]), width)
+    worst, relative = {}, {}
+    for kind, (mean, stderr) in zip(("nngp", "ntk"), sampled(network, samples, x), strict=True):
+        golden = np.array(case[f"{kind}_x1_x1"]), np.array(case[kind])
+        error = [
+            np.abs(np.asarray(mean)[:n, cut] - want.reshape(mean[:n, cut].shape))
+            for cut, want in zip((slice(n), slice(n, None)), golden, strict=True)
+        ]
+        size = np.abs(golden[0]).max()
+        within = np.asarray(stderr)[:n]
+        error = np.concatenate(error, axis=1)
+        assert (within < 0.3 * size).all()
+        worst[kind] = float((error / np.maximum(within, 1e-12)).max())
+        relative[kind] = float(error.max() / size)
+    return worst, relative
