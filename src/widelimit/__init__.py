@@ -9,6 +9,8 @@ import typing as _typing
 from . import activations as activations
 from ._base import __version__ as __version__
 from ._base.lazy import lazy as _lazy
+from ._base.structured import Graphs as Graphs
+from ._base.structured import Masked as Masked
 from .activations import Activation as Activation
 from .describe import Shape as Shape
 from .describe import check as check

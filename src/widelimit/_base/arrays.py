@@ -136,7 +136,8 @@ def _narrowed(array: np.ndarray, name: str) -> np.ndarray:
     return narrow
 
 
-def _check(array: Any, name: str, rank: int, layout: str) -> None:
+def check_real(array: Any, name: str) -> None:
+    """Refuse what is not made of real numbers."""
     kind = np.dtype(array.dtype).kind if array.dtype != jnp.bfloat16 else "f"
     if kind == "c":
         raise TypeError(
@@ -144,24 +145,31 @@ def _check(array: Any, name: str, rank: int, layout: str) -> None:
         )
     if kind not in "fiub":
         raise TypeError(f"{name} has dtype {array.dtype}; real numbers were expected.")
+
+
+def _check(array: Any, name: str, rank: int, layout: str) -> None:
+    check_real(array, name)
     if array.ndim != rank:
         hint = ""
         if rank == 2 and array.ndim == 1:
             hint = f" For {array.size} points of one feature write {name}.reshape(-1, 1)."
         elif rank == 2 and array.ndim > 2:
-            hint = f" Flatten each point: {name}.reshape(len({name}), -1)."
+            hint = (
+                f" Flatten each point, {name}.reshape(len({name}), -1), or let the network begin with "
+                "Flatten() or a convolution, which read pixels."
+            )
         raise ValueError(
             f"{name} must have shape {layout}, got an array of shape {tuple(array.shape)}.{hint}"
-        )
-    if 0 in array.shape:
-        raise ValueError(
-            f"{name} is empty (shape {tuple(array.shape)}); at least one entry was expected."
         )
     check_finite(array, name)
 
 
 def check_finite(array: Any, name: str) -> None:
-    """Refuse NaN and infinity where the values can be looked at."""
+    """Refuse an empty array, and NaN and infinity where the values can be looked at."""
+    if 0 in array.shape:
+        raise ValueError(
+            f"{name} is empty (shape {tuple(array.shape)}); at least one entry was expected."
+        )
     finite = jnp.isfinite(array).all() if is_jax(array) else np.isfinite(array).all()
     if value_of(finite) is None or value_of(finite):
         return

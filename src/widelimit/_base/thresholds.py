@@ -24,6 +24,10 @@ MANY = 2**12  # entries; from here a long series (1e-9) is preferred to a quadra
 PATIENT_SECONDS = 300  # seconds that a deep network may take, by estimate, without a warning
 PATIENCE = 2e10  # evaluations of an activation; about a minute, after which a warning is due
 
+BRIEF_BLOCK = 2**17  # pairs of pixels; up to here compiling a layer costs more than running it
+
+BLOCK_ENTRIES = 2**22  # pairs of pixels in a tile of images: 100 MB of state in float64
+
 # --- correlations ------------------------------------------------------------------------------------
 
 FEW_FEATURES = 8  # features; up to here differences are cheaper than a matrix product
@@ -31,6 +35,9 @@ CHEAP_DIFFERENCES = 2**21  # multiplications; below this the same holds for any 
 # 1 - |rho|; below, a matrix product's rounding shows in deep networks (1e-12 at depth 100)
 NEARLY_PARALLEL = {"float64": 1e-3, "float32": 1e-2}
 PICKS = 8  # entries of a row; so many nearly parallel ones are repaired one by one
+
+REFINED = 2**24  # products; up to so many similar inputs are compared entry by entry behind a pool
+SIMILAR = 1e-3  # 1 - rho of pooled pixels; below, it is computed from differences
 
 # --- profiles ----------------------------------------------------------------------------------------
 

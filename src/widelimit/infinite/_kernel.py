@@ -5,18 +5,22 @@ from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import Inputs, as_array, as_inputs
 from widelimit._base.passes import once_for_each_network
+from widelimit._base.structured import as_images
+from widelimit._base.thresholds import MATVEC_ENTRIES
 from widelimit.describe import check, expect_network
 from widelimit.layers import Layer
 
 from ._evaluate import Request, evaluate, on_device, scope_of
-from ._plan import Form, Numbers, Scope, join, split, without_widths
+from ._plan import Form, Numbers, Scope, facts, join, split, without_widths
 from ._products import diagonal, matvec
+from ._spatial import image_diagonal, image_kernels
 
 Path = Literal["layers", "profile"]
 
@@ -68,15 +72,28 @@ class PreparedKernel(eqx.Module):
         Returns:
             The matrix, shape (n1, n2), in the dtype of the inputs.
         """
-        return evaluate(self._request(self.kind), as_inputs(x1, x2))[0]
+        return self._evaluate((self.kind,), x1, x2)[0]
 
     def both(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Kernels:
         """Both kernels at once, for little more than the price of one."""
-        return Kernels(*evaluate(self._request("nngp", "ntk"), as_inputs(x1, x2)))
+        return Kernels(*self._evaluate(("nngp", "ntk"), x1, x2))
+
+    def _evaluate(self, wanted: tuple[str, ...], x1: Any, x2: Any) -> tuple[Any, ...]:
+        inputs = self._read(x1, x2)
+        return (image_kernels if self.pixels else evaluate)(self._request(*wanted), inputs)
+
+    def _read(self, x1: Any, x2: Any = None) -> Inputs:
+        return as_images(x1, x2) if self.pixels else as_inputs(x1, x2)
+
+    @property
+    def pixels(self) -> bool:
+        """Whether the network reads pixels: inputs have shape (n, *spatial, channels)."""
+        return facts(self.form).pixels
 
     def diagonal(self, x: ArrayLike) -> Any:
         """The kernel of each point with itself, shape (n,), at a cost of O(n)."""
-        return diagonal(self._request(self.kind), as_inputs(x))[0]
+        rule = image_diagonal if self.pixels else diagonal
+        return rule(self._request(self.kind), self._read(x))[0]
 
     def matvec(self, x1: ArrayLike, x2: ArrayLike | None, v: ArrayLike) -> Any:
         """The matrix times v, without the matrix being stored.
@@ -89,7 +106,7 @@ class PreparedKernel(eqx.Module):
         Returns:
             Shape (n1,) or (n1, k), in the dtype of the inputs.
         """
-        inputs = as_inputs(x1, x2)
+        inputs = self._read(x1, x2)
         many = len(inputs.x1 if x2 is None else inputs.x2)
         rank = 1 if np.ndim(v) == 1 else 2
         vector = as_array(v, "v", rank=rank, layout="(n2,) or (n2, k)").astype(inputs.dtype)
@@ -98,15 +115,28 @@ class PreparedKernel(eqx.Module):
                 f"v has {len(vector)} rows, but the matrix has {many} columns: one for each point "
                 "of x2 (of x1, if x2 is None)."
             )
+        if self.pixels:
+            return self._product(inputs, vector)
         return matvec(self._request(self.kind), inputs, vector)
 
-    def block(self, x1: Float[Array, "n1 d"], x2: Float[Array, "n2 d"]) -> Float[Array, "n1 n2"]:
+    def _product(self, inputs: Inputs, vector: Any) -> Any:
+        """Strips of rows, which are not kept."""
+        second = inputs.x1 if inputs.x2 is None else inputs.x2
+        rows = max(MATVEC_ENTRIES // len(second) // 16, 1)
+        parts = [
+            self(inputs.x1[i : i + rows], second) @ vector for i in range(0, len(inputs.x1), rows)
+        ]
+        return np.concatenate(parts) if inputs.numpy else jnp.concatenate(parts)
+
+    def block(self, x1: Float[Array, "..."], x2: Float[Array, "..."]) -> Float[Array, "n1 n2 ..."]:
         """The matrix in pure JAX, for use inside `jit`, `vmap` and `shard_map`; nothing is checked.
 
         If a range of norms was announced that matters (activations without closed form), pairs with
         a point outside it are NaN: a compiled program can neither decide anew nor raise.
         """
         request = self._request(self.kind)._replace(form=without_widths(self.form))
+        if self.pixels:
+            return image_kernels(request, Inputs(x1, x2, False, x1.dtype))[0]
         with jax.enable_x64(True):
             return on_device(request, Inputs(x1, x2, False, x1.dtype))[0]
 
@@ -164,7 +194,9 @@ def prepare(net: Layer, kind: str = "ntk", like: ArrayLike | None = None) -> Pre
         raise ValueError(f"kind must be 'ntk' or 'nngp', got {kind!r}.")
     expect_network(net)
     kernel = _prepared(net, kind)
-    return kernel if like is None else _restore(net, kind, scope_of(as_inputs(like)), None)
+    if like is None or kernel.pixels:
+        return kernel
+    return _restore(net, kind, scope_of(as_inputs(like)), None)
 
 
 @once_for_each_network

@@ -5,6 +5,7 @@ numbers. Facts follow from the form alone, choices of precision from the numbers
 the inputs. All are cached by value, so that an equal network, typed again, costs nothing.
 """
 
+import dataclasses
 import functools
 from collections.abc import Hashable
 from typing import NamedTuple
@@ -103,9 +104,9 @@ def example(form: Form) -> Layer:
 @functools.lru_cache(maxsize=512)
 def without_widths(form: Form) -> Form:
     """The same form for networks of any stated widths: at infinite width they mean nothing."""
-    is_dense = lambda node: isinstance(node, Dense)
-    bare = lambda node: Dense(w_std=node.w_std, b_std=node.b_std) if is_dense(node) else node
-    return split(jax.tree.map(bare, example(form), is_leaf=is_dense))[0]
+    wide = lambda node: isinstance(node, Layer) and getattr(node, "width", None) is not None
+    bare = lambda node: dataclasses.replace(node, width=None) if wide(node) else node
+    return split(jax.tree.map(bare, example(form), is_leaf=wide))[0]
 
 
 @functools.lru_cache(maxsize=512)

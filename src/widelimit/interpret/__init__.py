@@ -10,6 +10,7 @@ from ._recorded import Recorded as Recorded
 from ._recorded import Visit as Visit
 from ._recorded import visits as visits
 from ._state import Located as Located
+from ._state import Rule as Rule
 from ._state import State as State
 from ._state import is_one as is_one
 from ._state import is_zero as is_zero
