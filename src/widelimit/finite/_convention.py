@@ -3,65 +3,45 @@
 from typing import Any
 
 import jax
-import numpy as np
+import jax.numpy as jnp
 
-from widelimit._base.arrays import (
-    Inputs,
-    as_array,
-    common_dtype,
-    float_dtype,
-    is_jax,
-    is_transformed,
-)
+from widelimit._base.arrays import Inputs, as_inputs, float_dtype, is_jax, is_transformed
 from widelimit._base.keys import as_key
+from widelimit._base.structured import Graphs, Masked, as_images
+from widelimit.interpret import facts
+from widelimit.layers import Layer
 
-from ._values import Values
-
-LAYOUT = "(points, features) or (points, *spatial, channels)"
-
-
-def as_points(x: Any, name: str = "x") -> Any:
-    """Checked points, vectors or with pixels."""
-    rank = np.ndim(x) if np.ndim(x) > 2 else 2
-    return as_array(x, name, rank=rank, layout=LAYOUT)
+from ._values import Signals, Values, handed
 
 
-def as_two(x1: Any, x2: Any = None) -> Inputs:
-    """Check the two arguments of a kernel and settle dtype and array kind."""
-    first = as_points(x1, "x1")
-    second = None if x2 is None else as_points(x2, "x2")
-    both = [x for x in (first, second) if x is not None]
-    if second is not None and first.shape[1:] != second.shape[1:]:
-        one, two = (
-            f"{x.shape[1]} features" if x.ndim == 2 else f"shape {x.shape[1:]}" for x in both
-        )
-        raise ValueError(
-            f"Points of x1 have {one}, points of x2 {two}; a kernel compares points of one space, so they "
-            "must agree."
-        )
-    dtype = common_dtype(*both)
-    settled = [x.astype(dtype) for x in both]
-    return Inputs(
-        settled[0], settled[1] if x2 is not None else None, not any(map(is_jax, both)), dtype
-    )
+def as_points(net: Layer, x1: Any, x2: Any = None) -> Inputs:
+    """Checked points, with pixels where the network reads them."""
+    return as_images(x1, x2) if facts(net).pixels else as_inputs(x1, x2)
 
 
-def settle(params: Any, x1: Any, x2: Any = None, key: Any = None) -> Inputs:
+def settle(net: Layer, params: Any, x1: Any, x2: Any = None, key: Any = None) -> Inputs:
     """Checked points in the dtype of the weights, with keys for what is dropped where one is given.
 
     NumPy points give NumPy answers, except for weights that are being traced (differentiated, say);
     64-bit weights are NumPy arrays where JAX runs in 32 bits, and are then computed with in 64 bits.
     """
-    inputs = as_two(x1, x2)
+    inputs = as_points(net, x1, x2)
     dtype = float_dtype(params)
     numpy = inputs.numpy and not is_transformed(params)
     if not numpy:
         dtype = jax.dtypes.canonicalize_dtype(dtype)
-    settled = [None if x is None else x.astype(dtype) for x in (inputs.x1, inputs.x2)]
-    if key is not None:
-        keys = jax.random.split(as_key(key), 2)
-        settled = [
-            None if x is None else Values(x, keys=jax.random.split(keys[i], len(x)))
-            for i, x in enumerate(settled)
-        ]
-    return Inputs(*settled, numpy, dtype)
+    keys = (None, None) if key is None else jax.random.split(as_key(key), 2)
+    both = zip((inputs.x1, inputs.x2), keys, strict=True)
+    first, second = (None if x is None else _signal(x, dtype, own) for x, own in both)
+    return Inputs(first, second, numpy, dtype)
+
+
+def _signal(x: Any, dtype: Any, key: Any) -> Signals:
+    """The points as they flow: an array, or with what stands beside it."""
+    keys = None if key is None else jax.random.split(key, len(x))
+    if isinstance(x, Masked):
+        return Values(x.seen.astype(dtype), mask=x.mask, keys=keys)
+    if isinstance(x, Graphs):
+        turned = jnp.swapaxes if is_jax(x.adjacency) else lambda a, i, j: a.swapaxes(i, j)
+        return Values(x.x.astype(dtype), graph=turned(x.adjacency, 1, 2).astype(dtype), keys=keys)
+    return handed(Values(x.astype(dtype), keys=keys))

@@ -111,8 +111,8 @@ class FiniteNetwork(eqx.Module):
 
         Args:
             params: From `init`.
-            x: Points, shape (points, features) or (points, *spatial, channels). NumPy in, NumPy out; JAX in,
-                JAX out.
+            x: Points, shape (points, features) or (points, *spatial, channels), or `Masked` or `Graphs`. NumPy in,
+                NumPy out; JAX in, JAX out.
             key: What `Dropout` drops entries by; None: it drops none.
 
         Returns:
@@ -128,7 +128,7 @@ class FiniteNetwork(eqx.Module):
             >>> bool(jnp.allclose(net.apply(params, x), y))
             True
         """
-        inputs = settle(params, x, key=key)
+        inputs = settle(self.net, params, x, key=key)
         self._check_features(params, inputs.x1)
         with convention(inputs):
             return inputs.answer(_apply(self, params, inputs.x1))
@@ -173,7 +173,7 @@ class FiniteNetwork(eqx.Module):
         """
         if outputs not in OUTPUTS:
             raise ValueError(unknown("value of outputs", outputs, OUTPUTS))
-        inputs = settle(params, x1, x2, key)
+        inputs = settle(self.net, params, x1, x2, key)
         self._check_features(params, inputs.x1)
         with convention(inputs):
             shape = jax.eval_shape(_apply, self, params, inputs.x1).shape
@@ -217,7 +217,7 @@ class FiniteNetwork(eqx.Module):
             >>> bool(abs(k - wl.nngp(net.net, x)).max() < 0.05)
             True
         """
-        inputs = settle(params, x1, x2, key)
+        inputs = settle(self.net, params, x1, x2, key)
         self._check_features(params, inputs.x1)
         with convention(inputs):
             return inputs.answer(_nngp(self, params, inputs.x1, inputs.x2))

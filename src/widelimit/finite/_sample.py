@@ -13,14 +13,16 @@ from numpy.typing import ArrayLike
 from widelimit._base.arrays import convention
 from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
+from widelimit._base.structured import Graphs, Masked
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
 from widelimit.layers import Dropout, Layer
 
-from ._convention import as_two
+from ._convention import as_points
 from ._network import FiniteNetwork, finite
 
 Progress = Callable[[int, int], None]
+Points = Float[Tensor, "..."] | Masked | Graphs
 Both = tuple[Float[Tensor, "n1 n2 ..."], Float[Tensor, "n1 n2 ..."]]  # NNGP and NTK of one network
 
 
@@ -89,7 +91,7 @@ def monte_carlo_kernels(
     """
     samples = as_count(samples, "samples", minimum=2)
     network = net if isinstance(net, FiniteNetwork) else finite(net, width)
-    inputs = as_two(x1, x2)
+    inputs = as_points(network.net, x1, x2)
     keys = jax.random.split(as_key(key), samples)
     with convention(inputs):
         total = _Welford()
@@ -127,8 +129,8 @@ class _Welford:
 def _draw_kernels(
     network: FiniteNetwork,
     key: Seed,
-    x1: Float[Tensor, "n1 ..."],
-    x2: Float[Tensor, "n2 ..."] | None,
+    x1: Points,
+    x2: Points | None,
 ) -> Both:
     params = network.init(key, x1.shape[1:], dtype=x1.dtype)
     noise = jax.random.fold_in(key, 1) if has_dropout(network.net) else None
@@ -136,8 +138,8 @@ def _draw_kernels(
     return network.nngp(params, x1, x2, noise), theta / _outputs(network, params, x1)
 
 
-def _outputs(network: FiniteNetwork, params: Params, x: Float[Tensor, "n ..."]) -> int:
-    return jax.eval_shape(network.apply, params, x[:1]).shape[-1]
+def _outputs(network: FiniteNetwork, params: Params, x: Points) -> int:
+    return jax.eval_shape(network.apply, params, x).shape[-1]
 
 
 def has_dropout(net: Layer) -> bool:
@@ -202,8 +204,8 @@ def width_convergence(
     if len(set(widths)) < 2:
         raise ValueError(f"A rate needs at least two different widths, got {widths}.")
     samples = as_count(samples, "samples", minimum=2)
-    inputs = as_two(x)
-    limit = np.asarray(ntk(net, np.asarray(inputs.x1, np.float64)))
+    inputs = as_points(net, x)
+    limit = np.asarray(ntk(net, _doubled(inputs.x1)))
     keys = jax.random.split(as_key(key), len(widths) * samples)
     squares = np.zeros((len(widths), samples))
     with convention(inputs):
@@ -216,6 +218,12 @@ def width_convergence(
     error = np.sqrt(squares.mean(1))
     stderr = squares.std(1, ddof=1) / np.sqrt(samples) / (2 * error)
     return WidthConvergence(np.array(widths), error, stderr, *fit_power(widths, error, stderr))
+
+
+def _doubled(x: Points) -> Points:
+    """The points in double precision."""
+    double = lambda a: np.asarray(a, np.float64) if jnp.issubdtype(a.dtype, jnp.floating) else a
+    return jax.tree.map(double, x)
 
 
 def fit_power(n: ArrayLike, values: ArrayLike, stderr: ArrayLike) -> tuple[float, float]:
