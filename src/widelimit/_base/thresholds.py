@@ -26,6 +26,10 @@ PATIENCE = 2e10  # evaluations of an activation; about a minute, after which a w
 
 BRIEF_BLOCK = 2**17  # pairs of pixels; up to here compiling a layer costs more than running it
 
+SLICE_PAIRS = (
+    2**18
+)  # pairs of pixels in a slice; one array of it, a megabyte in float32, stays in the cache
+SLICE_SIDE = 32  # images; side of a tile of slices
 BLOCK_ENTRIES = 2**22  # pairs of pixels in a tile of images: 100 MB of state in float64
 
 # --- correlations ------------------------------------------------------------------------------------

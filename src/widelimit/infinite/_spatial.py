@@ -19,9 +19,10 @@ from widelimit.layers import Layer, Sites
 from ._block import from_pixels
 from ._demand import Demand, demand
 from ._evaluate import Answer, Request
+from ._fast import Side, side_of, slice_kernels, staged, tile_side
 from ._images import Extras, Images
 from ._layered import kernel_values
-from ._plan import join, without_widths
+from ._plan import join, split, without_widths
 
 
 def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
@@ -33,6 +34,10 @@ def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
         return tuple(m.astype(inputs.dtype) for m in out)
     x1, x2 = inputs.x1, inputs.x2
     n1, n2 = len(x1), len(x1 if x2 is None else x2)
+    sliced = _sliced(net, request.wanted, inputs)
+    if sliced is not None:
+        out = tuple(m.astype(inputs.dtype) for m in sliced)
+        return out if inputs.numpy else tuple(map(jnp.asarray, out))
     side = _side(x1.shape[1:-1], max(n1, n2), wanted)
     tail = 2 * check_pixels(net, x1.shape[1:-1], x1.shape[-1])
     out = tuple(np.empty((n1, n2, *tail), inputs.dtype) for _ in request.wanted)
@@ -44,6 +49,48 @@ def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
         for to, part in zip(out, parts, strict=True):
             _put(to, np.asarray(part), i, j, symmetric=x2 is None)
     return out if inputs.numpy else tuple(jnp.asarray(m) for m in out)
+
+
+def _sliced(
+    net: Layer, wanted: tuple[str, ...], inputs: Inputs
+) -> tuple[Float[np.ndarray, "n1 n2"], ...] | None:
+    """By slices, where the network allows it."""
+    if isinstance(inputs.x1, Masked | Graphs) or isinstance(inputs.x2, Masked | Graphs):
+        return None
+    found = staged(net, tuple(inputs.x1.shape[1:-1]))
+    if found is None:
+        return None
+    stage, body, tail = found
+    numbers = split(body)[1], split(tail)[1]
+    symmetric = inputs.x2 is None
+    n1, n2 = len(inputs.x1), len(inputs.x1 if symmetric else inputs.x2)
+    side = tile_side(stage, max(n1, n2))
+
+    def sides(x: Any) -> list[Side]:
+        return [
+            side_of(stage, numbers[0], _taken(np.asarray(x), i, side))
+            for i in range(0, len(x), side)
+        ]
+
+    with jax.enable_x64(True):
+        first = sides(inputs.x1)
+        second = first if symmetric else sides(inputs.x2)
+        done = {
+            (i, j): slice_kernels(
+                stage,
+                wanted,
+                numbers,
+                first[i // side],
+                second[j // side],
+                same=symmetric and i == j,
+            )
+            for i, j in _corners(n1, n2, side, symmetric=symmetric)
+        }
+    out = tuple(np.empty((n1, n2), inputs.dtype) for _ in wanted)
+    for (i, j), parts in done.items():
+        for to, part in zip(out, parts, strict=True):
+            _put(to, np.asarray(part), i, j, symmetric=symmetric)
+    return out
 
 
 def image_diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:

@@ -1,0 +1,315 @@
+"""Convolutional networks whose read-out is `Flatten` or a global pool, by slices of constant displacement."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from widelimit._base.numerics import safe_divide, safe_sqrt
+from widelimit._base.passes import once_for_each_network
+from widelimit._base.thresholds import SLICE_PAIRS, SLICE_SIDE
+from widelimit.activations import How
+from widelimit.interpret import facts, interpret
+from widelimit.layers import Flatten, GlobalAvgPool, GlobalSumPool, Layer, Serial, Sites, Window
+
+from ._demand import demand
+from ._edges import HALF, Edge, frame, inverse
+from ._layered import kernel_values
+from ._pair import Pair
+from ._plan import Form, Numbers, example, join, split
+from ._slices import Slice, Tapes
+
+Array_ = Float[Array, "..."]
+
+
+class Stage(NamedTuple):
+    """A network as what slices see of it.
+
+    Attributes:
+        body: What acts on pixels, without its numbers.
+        tail: What acts on the vector behind the read-out.
+        readout: "flatten", "mean" or "sum".
+        sites: The sizes of the input's spatial axes.
+        around: The sizes of the circles on which displacements wrap.
+    """
+
+    body: Form
+    tail: Form
+    readout: str
+    sites: Sites
+    around: Sites
+
+
+class Side(NamedTuple):
+    """A batch of images on its way through the body.
+
+    Attributes:
+        unit: The pixels' directions, axes (*pixels, images, channels).
+        tape: What the slices read.
+        end: Shares of the read-out, axes (*pixels, images).
+        q: The variance behind the read-out, shape (images,).
+    """
+
+    unit: Array_
+    tape: list[Any]
+    end: Array_
+    q: Array_
+
+
+@once_for_each_network
+def staged(net: Layer, sites: Sites) -> tuple[Stage, Layer, Layer] | None:
+    """The network as a stage, its body and its tail; None where slices do not serve it."""
+    layers = net.layers if isinstance(net, Serial) else (net,)
+    kinds = {Flatten: "flatten", GlobalAvgPool: "mean", GlobalSumPool: "sum"}
+    place = next((i for i, layer in enumerate(layers) if type(layer) in kinds), None)
+    if place is None or not sites:
+        return None
+    body, tail = Serial(*layers[:place]), Serial(*layers[place + 1 :])
+    readout = kinds[type(layers[place])]
+    if facts(tail).pixels or (readout != "flatten" and demand(net).own):
+        return None
+    if any(not (act.closed_form or act.degree is not None) for act in facts(body).activations):
+        return None  # the general path chooses series by the variances that it meets
+    log = _Log()
+    edge = Edge(
+        jax.ShapeDtypeStruct((*sites, 1), np.float64), sites, [], "float64", readout == "flatten"
+    )
+    try:
+        with jax.enable_x64(True):
+            jax.eval_shape(lambda q: interpret(body, log.watch(edge, q)).q, edge.q)
+    except ValueError:
+        return None
+    around = log.around(sites, still=readout == "flatten")
+    if around is None:
+        return None
+    return Stage(split(body)[0], split(tail)[0], readout, sites, around), body, tail
+
+
+class _Log:
+    """The windows that a network slides, and over how many pixels."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[Window, Sites]] = []
+
+    def watch(self, edge: Edge, q: Any) -> Edge:
+        seen = self.seen
+
+        class Watched(Edge):
+            """An edge that notes its windows."""
+
+            def windowed(self, window: Window, width: int | None) -> Edge:
+                seen.append((window, self.sites))
+                return super().windowed(window, width)
+
+        return Watched(q, edge.sites, [], edge.dtype, edge.still)
+
+    def around(self, sites: Sites, *, still: bool) -> Sites | None:
+        """The circles: room for what windows reach beyond the edge; None where paddings do not agree."""
+        if still:
+            return (1,) * len(sites)
+        wide = [(w, s) for w, s in self.seen if max(len(t[0]) for t in w.tables(s)) > 1]
+        circular = [w.padding == "circular" for w, _ in wide]
+        if any(circular):
+            return sites if all(circular) else None
+        room = [*sites]
+        for window, here in wide:
+            for axis, (_, _, _, front, behind) in enumerate(frame(window, here)):
+                room[axis] = max(room[axis], here[axis] + max(front, behind))
+        return tuple(room)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def side_of(stage: Stage, numbers: Numbers, x: Array_) -> Side:
+    """What belongs to single images, once for each; x of shape (n, *sites, channels)."""
+    k, channels = len(stage.sites), x.shape[-1]
+    wide = jnp.moveaxis(x.astype(jnp.float64), 0, k)
+    square = jnp.sum(wide**2, axis=-1)
+    norm = jnp.sqrt(jnp.where(square > 0, square, 1))
+    unit = (wide / norm[..., None]).astype(x.dtype)
+    tape: list[Any] = []
+    start = Edge(square / channels, stage.sites, tape, str(x.dtype), stage.readout == "flatten")
+    out = interpret(join(stage.body, numbers), start)
+    pixels = tuple(range(len(out.sites)))
+    if stage.readout == "flatten":
+        total = jnp.sum(out.q, axis=pixels)
+        end = HALF * safe_sqrt(out.q) * inverse(total)
+        return Side(unit, tape, end.astype(x.dtype), total / math.prod(out.sites))
+    size = math.prod(out.sites) if stage.readout == "mean" else 1
+    root = safe_sqrt(out.q) / size
+    total = jnp.sum(root, axis=pixels)
+    end = safe_divide(root, jnp.broadcast_to(total, root.shape))
+    return Side(unit, tape, end.astype(x.dtype), total**2)
+
+
+Parts = tuple[Array_, Array_ | None, Array_ | None]
+
+
+def _along(a: Array_) -> Array_:
+    return a[..., :, None]
+
+
+def _across(a: Array_) -> Array_:
+    return a[..., None, :]
+
+
+def _through(
+    stage: Stage, wanted: tuple[str, ...], one: Side, two: Side, second: Callable[[Array_], Array_]
+) -> Parts:
+    """One slice through the body: 1 - rho, 1 + rho (or None), and the tangent kernel (or None)."""
+    u1, u2 = one.unit, two.unit
+    minus = plus = jnp.zeros((*u1.shape[:-1], u2.shape[-2]), u1.dtype)
+    for c in range(u1.shape[-1]):
+        a, b = _along(u1[..., c]), _across(u2[..., c])
+        minus, plus = minus + (a - b) ** 2, plus + (a + b) ** 2
+    tapes = Tapes(one.tape, two.tape, _along, second)
+    ntk = jnp.zeros_like(minus) if "ntk" in wanted else None
+    start = Slice(minus / 2, plus / 2, ntk, stage.sites, tapes, How())
+    out = interpret(example(stage.body), start)
+    return out.minus, out.above, out.ntk
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def flat_tile(
+    stage: Stage, wanted: tuple[str, ...], numbers: Numbers, one: Side, two: Side
+) -> tuple[Array_, ...]:
+    """The kernels of a tile of pairs of a network that ends with `Flatten`: the slice of displacement 0."""
+    minus, above, ntk = _through(stage, wanted, one, two, _across)
+    a, b = _along(one.end), _across(two.end)
+    weight, gap = 2 * a * b, (a - b) ** 2
+    return _behind(
+        stage,
+        wanted,
+        numbers,
+        (one.q, two.q),
+        (
+            _total(weight * minus + gap),
+            None if above is None else _total(weight * above + gap),
+            None if ntk is None else _total(weight * ntk),
+        ),
+    )
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def pooled_tile(
+    stage: Stage,
+    wanted: tuple[str, ...],
+    one: Side,
+    two: Side,
+    moves: Int[Array, "count axes"],
+    weights: Float[Array, " count"],
+) -> Parts:
+    """Sums over slices of these displacements, with these weights."""
+    tape = jax.tree.map(lambda a: _doubled(stage, a, 1), two.tape)
+    unit, end = _doubled(stage, two.unit, 2), _doubled(stage, two.end, 1)
+
+    def slice_(i: Array) -> Parts:
+        move = moves[i]
+        shifted = Side(_moved(stage, unit, move, 2), tape, end, two.q)
+        parts = _through(stage, wanted, one, shifted, lambda a: _across(_moved(stage, a, move, 1)))
+        weight = _along(one.end * weights[i]) * _across(_moved(stage, end, move, 1))
+        return jax.tree.map(lambda v: weight * v, parts)
+
+    blank = jax.tree.map(
+        lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(slice_, jnp.int32(0))
+    )
+    add = lambda i, sums: jax.tree.map(jnp.add, sums, slice_(i))
+    sums = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
+    return jax.tree.map(_total, sums)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def behind_pool(
+    stage: Stage, wanted: tuple[str, ...], numbers: Numbers, one: Side, two: Side, sums: Parts
+) -> tuple[Array_, ...]:
+    """The kernels from the sums over all slices."""
+    return _behind(stage, wanted, numbers, (one.q, two.q), sums)
+
+
+def _behind(
+    stage: Stage,
+    wanted: tuple[str, ...],
+    numbers: Numbers,
+    sizes: tuple[Array_, Array_],
+    parts: Parts,
+) -> tuple[Array_, ...]:
+    minus, above, ntk = parts
+    theta = jnp.zeros_like(minus) if ntk is None else ntk
+    pair = Pair(sizes[0][:, None], sizes[1][None, :], minus, above, theta)
+    out = interpret(join(stage.tail, numbers), pair)
+    return kernel_values(out, wanted, out.size)
+
+
+def _total(value: Array_) -> Array_:
+    """Over all pixels: a product with ones, which XLA does without storing constants of what is summed."""
+    *sites, n1, n2 = value.shape
+    pixels = math.prod(sites)
+    ones = jnp.ones((1, pixels), value.dtype)
+    return jnp.matmul(ones, value.reshape(pixels, n1 * n2), precision="highest").reshape(n1, n2)
+
+
+def _doubled(stage: Stage, a: Array_, tail: int) -> Array_:
+    """What belongs to pixels once around the circle, its empty places being 0, and again."""
+    for i, room in enumerate(stage.around):
+        axis = a.ndim - tail - len(stage.around) + i
+        n = a.shape[axis]
+        config = [(0, room - n if b == axis else 0, 0) for b in range(a.ndim)]
+        once = jax.lax.pad(a, jnp.zeros((), a.dtype), config)
+        again = jax.lax.slice_in_dim(once, 0, n - 1, axis=axis)
+        a = jnp.concatenate([once, again], axis=axis)
+    return a
+
+
+def _moved(stage: Stage, a: Array_, move: Int[Array, " axes"], tail: int) -> Array_:
+    """The pixels that lie by a displacement away."""
+    k = len(stage.around)
+    first = a.ndim - tail - k
+    starts, sizes = [jnp.int32(0)] * a.ndim, [*a.shape]
+    for i, room in enumerate(stage.around):
+        starts[first + i] = move[i]
+        sizes[first + i] = a.shape[first + i] - room + 1
+    return jax.lax.dynamic_slice(a, starts, sizes)
+
+
+def displacements(
+    around: Sites, *, half: bool
+) -> tuple[Int[np.ndarray, "count axes"], Float[np.ndarray, " count"]]:
+    """All displacements; or one of each d and -d, those that are their own negative with weight 1/2."""
+    grid = np.stack(np.meshgrid(*map(np.arange, around), indexing="ij"), -1).reshape(
+        -1, len(around)
+    )
+    if not half:
+        return grid.astype(np.int32), np.ones(len(grid))
+    number = lambda d: np.ravel_multi_index(tuple(d.T), around)
+    here, back = number(grid), number(-grid % np.array(around))
+    keep = here <= back
+    return grid[keep].astype(np.int32), np.where(here == back, 0.5, 1.0)[keep]
+
+
+def tile_side(stage: Stage, points: int) -> int:
+    """How many images a tile has along each side: its state stays in the cache."""
+    room = 2 ** int(math.log2(max(SLICE_PAIRS // math.prod(stage.sites), 1)) / 2)
+    return min(max(room, 8), SLICE_SIDE, 2 ** math.ceil(math.log2(points)))
+
+
+def slice_kernels(
+    stage: Stage,
+    wanted: tuple[str, ...],
+    numbers: tuple[Numbers, Numbers],
+    one: Side,
+    two: Side,
+    *,
+    same: bool,
+) -> tuple[Array_, ...]:
+    """The kernels of a tile; `same`: of images with themselves, of which half the displacements are enough."""
+    if stage.readout == "flatten":
+        return flat_tile(stage, wanted, numbers[1], one, two)
+    moves, weights = displacements(stage.around, half=same)
+    sums = pooled_tile(stage, wanted, one, two, moves, weights.astype(one.end.dtype))
+    if same:
+        sums = jax.tree.map(lambda v: v + v.T, sums)
+    return behind_pool(stage, wanted, numbers[1], one, two, sums)
