@@ -17,7 +17,8 @@ from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count, concrete
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.describe import expect_network, infer
-from widelimit.layers import Dense, Layer
+from widelimit.interpret import facts
+from widelimit.layers import Layer
 
 from ._blocks import kernel_in_blocks
 from ._convention import settle
@@ -101,6 +102,11 @@ class FiniteNetwork(eqx.Module):
         self, key: Seed, sizes: tuple[tuple[int, ...], int | None], dtype: DTypeLike
     ) -> Params:
         (*sites, channels), output_dim = sizes
+        if sites and not facts(self.net).pixels:
+            raise ValueError(
+                f"input_dim={sizes[0]} is the shape of inputs with pixels, which no layer of {self.net} reads. Put "
+                f"Flatten() or a convolution first, or say input_dim={math.prod(sizes[0])} for flattened inputs."
+            )
         root = infer(self.net, channels, self.width, output_dim, tuple(sites)).root
         return draw(self.net, root, key, dtype, self._how)
 
@@ -282,9 +288,9 @@ def finite(
     check_parameterisation(parameterisation)
     if bias not in (None, True, False):
         raise TypeError(f"bias must be True, False or None, got {bias!r}.")
-    is_dense = lambda node: isinstance(node, Dense)
-    dense = [node for node in jax.tree.leaves(net, is_leaf=is_dense) if is_dense(node)]
-    if bias and parameterisation == "ntk" and any(concrete(d.b_std) == 0.0 for d in dense):
+    biased = lambda node: isinstance(node, Layer) and hasattr(node, "b_std")
+    layers = [node for node in jax.tree.leaves(net, is_leaf=biased) if biased(node)]
+    if bias and parameterisation == "ntk" and any(concrete(n.b_std) == 0.0 for n in layers):
         raise ValueError(
             "bias=True has no effect in a layer with b_std=0, because the NTK parameterisation "
             "multiplies the bias by b_std. Describe the biases (b_std=1.0), or choose another "

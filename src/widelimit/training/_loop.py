@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from widelimit.finite import FiniteNetwork
+from widelimit.finite import FiniteNetwork, has_dropout, is_frozen
 
 from ._optimiser import tangent_kernel
 
@@ -34,10 +34,11 @@ class Program(NamedTuple):
     path: bool
     lanes: bool
 
-    def outputs(self, params: Any, x: Any) -> Any:
-        """Outputs of shape (points, k)."""
+    def outputs(self, params: Any, x: Any, key: Any = None) -> Any:
+        """Outputs of shape (points, k); with a key, entries are dropped where the network does that."""
         model = self.model
-        y = model.apply(params, x) if isinstance(model, FiniteNetwork) else model(params, x)
+        finite = isinstance(model, FiniteNetwork)
+        y = model.apply(params, x, key) if finite else model(params, x)
         return y.reshape(len(x), -1)
 
     def map(self, f: Any, *axes: int | None) -> Any:
@@ -93,10 +94,17 @@ def start(program: Program, params: Any, dtype: Any) -> State:
 def _step(program: Program, state: State, x: Any, y: Any, key: Any) -> State:
     """One step of one network."""
     xb, yb = _batch(program, x, y, key, state.step)
-    objective = lambda p: program.loss(program.outputs(p, xb), yb)
+    network = program.model if isinstance(program.model, FiniteNetwork) else None
+    noise = None
+    if network is not None and has_dropout(network.net):
+        noise = jax.random.fold_in(jax.random.fold_in(key, state.step), 1)
+    objective = lambda p: program.loss(program.outputs(p, xb, noise), yb)
     loss, gradient = jax.value_and_grad(objective)(state.params)
     with lenient():
         updates, optimiser = program.optimiser.update(gradient, state.optimiser, state.params)
+    if network is not None:  # an optimiser may move also what has no gradient
+        still = lambda path, u: jnp.zeros_like(u) if is_frozen(path) else u
+        updates = jax.tree_util.tree_map_with_path(still, updates)
     params = jax.tree.map(lambda p, u: p + u.astype(p.dtype), state.params, updates)
     path = state.path + length(updates) if program.path else state.path
     first = (state.bad < 0) & ~jnp.isfinite(loss)
