@@ -58,7 +58,6 @@ NETS = {
 # Of the acceptance file, for each layer a case in which it stands.
 SAMPLED = (
     "conv2d strides gap",
-    "conv1d valid flatten",
     "conv1d stride circular",
     "conv3d same gap",
     "conv1d pixels kept",
@@ -73,7 +72,6 @@ SAMPLED = (
     "dependent branches: x + pooled x",
     "concat of channels",
     "product of branches",
-    "attention linear softmax",
     "attention after conv 2d",
 )
 
@@ -195,25 +193,24 @@ def test_convolutions_read_what_the_tables_say(layer):
             np.testing.assert_allclose(found, own, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("grams", [True, False])
-def test_both_ways_to_contract_agree(grams, monkeypatch):
+def test_both_ways_to_contract_agree(monkeypatch):
     """Gram matrices of patches, and the gradients of one layer: the choice is one of price."""
     net = wl.Conv(3, b_std=0.5, stride=2) >> RELU >> wl.Conv(2, padding="circular") >> RELU >> POOL
     network, x = wl.finite(net, 3), points(4, (4, 3, 2))
-    params = drawn(network, (4, 3, 2), 2)
-    with jax.enable_x64(True):
-        monkeypatch.setattr(_contract, "grams_are_cheaper", lambda *_: grams)
-        run = quick_jit(lambda p: network.ntk(p, jnp.asarray(x)), static_argnums=())
-        found = run(params)
-        expected = network.ntk(params, x)
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
+    params, found = drawn(network, (4, 3, 2), 2), []
+    for grams in (True, False):
+        monkeypatch.setattr(_contract, "grams_are_cheaper", lambda *_, grams=grams: grams)
+        with jax.enable_x64(True):
+            run = quick_jit(lambda p: network.ntk(p, jnp.asarray(x)), static_argnums=())
+            found.append(run(params))
+    np.testing.assert_allclose(*found, rtol=1e-11, atol=1e-13)
 
 
 def test_many_pixels_are_cheaper_by_gradients():
     tap = lambda side: Tap(
         np.zeros((8, side, side, 16)), None, (1.0, 0.0), (1.0, 0.0), window=wl.Conv(3).reads
     )
-    delta = lambda side: np.zeros((1, 8, side**2, 16))
+    delta = lambda side: jnp.zeros((1, 8, side**2, 16))
     assert _contract.grams_are_cheaper(tap(4), delta(4), tap(4))
     assert not _contract.grams_are_cheaper(tap(32), delta(32), tap(32))
 
@@ -246,10 +243,6 @@ def test_the_last_layer_kernel_is_the_tangent_kernel_of_the_last_layer(name):
     both = quick_jit(lambda p, x: (network.nngp(p, x), network.ntk(p, x)), static_argnums=())
     nngp, ntk = both(params, jnp.asarray(x, jnp.float32))
     if name == "positions":  # the features before them are frozen: only the embeddings are trained
-        nngp = (
-            nngp
-            - both(jax.tree.map(lambda leaf: leaf, params), 0 * jnp.asarray(x, jnp.float32))[0] * 0
-        )
         frozen = wl.finite(wl.Frozen(wl.Conv(2) >> RELU) >> wl.Dense(), 4)
         features = frozen.nngp([*params[:1], {"w": params[1]["frozen"]["w"]}], np.float32(x))
         nngp = nngp - features
@@ -308,10 +301,9 @@ def test_training_on_images():
     )
     network, x = wl.finite(net, 16), np.float32(points(8, (4, 4, 1)))
     params = network.init(0, (4, 4, 1))
-    options = {"optimiser": "adamw", "learning_rate": 1e-2, "batch_size": 4, "probe": x[:3]}
+    options = {"optimiser": "adamw", "learning_rate": 1e-2, "batch_size": 4}
     run = wl.optimise(network, x, np.sign(x[:, 0, 0, 0]), params=params, steps=60, **options)
     assert run.loss[-1] < 0.2 * run.loss[0]
-    assert run.outputs.shape == (2, 3)
     kept = jax.tree.map(lambda a, b: bool((a == b).all()), params[0], run.params[0])
     assert all(jax.tree.leaves(kept))
     assert network.num_params((4, 4, 1)) == 9 * 16**2 + 16 * 16

@@ -12,7 +12,7 @@ from widelimit._base.types import Params
 from widelimit.interpret import Visit
 from widelimit.layers import Attention, Positions, Sites, position_covariance
 
-from ._forward import Outputs, apply_weights, forward, tapped
+from ._forward import DRAW_AGAIN, Outputs, apply_weights, forward, named, tapped
 from ._init import draw, draw_matrix
 from ._parameterise import How, cast
 from ._tap import Tap
@@ -40,8 +40,8 @@ def forward_positions(
     sites, dtype = values.sites, values.x.dtype
     if e.shape != values.x.shape[1:]:
         raise ValueError(
-            f"{layer} has embeddings of shape {e.shape}, but is given inputs of shape {values.x.shape[1:]}. Draw the "
-            "weights for inputs of this shape: init(key, input_dim=x.shape[1:])."
+            f"{named(layer)} has embeddings of shape {e.shape}, but is given inputs of shape "
+            f"{values.x.shape[1:]}. {DRAW_AGAIN}"
         )
     factor, _ = how.embedding(cast(layer.std, dtype))
     root = jnp.asarray(_root(layer.decay, sites), dtype)
@@ -101,7 +101,7 @@ def _heads(layer: Attention, values: int, keys: int) -> int:
     for name, channels in (("value", values), ("key", keys)):
         if heads < 1 or channels % heads:
             raise ValueError(
-                f"{layer} has {heads} heads, among which {channels} {name} channels cannot be divided. State "
+                f"{named(layer)} has {heads} heads, among which {channels} {name} channels cannot be divided. State "
                 "heads, key_width and value_width, or choose a width that the number of heads divides."
             )
     return heads

@@ -11,7 +11,7 @@ from widelimit._base.types import Params, Tensor
 from widelimit.interpret import Visit
 from widelimit.layers import Conv, ConvLocal, ConvTranspose, Sites, Window, flat_table
 
-from ._forward import Outputs, Scales, expect_fit, forward, tapped
+from ._forward import DRAW_AGAIN, Outputs, Scales, expect_fit, forward, named, tapped
 from ._init import draw, draw_matrix
 from ._parameterise import How
 from ._values import Numbers, Signals, as_values, slid
@@ -67,12 +67,12 @@ def _expect_pixels(layer: Conv | ConvTranspose | ConvLocal, sites: Sites, axes: 
         axes = axes // 2
     if len(sites) != axes:
         raise ValueError(
-            f"{layer} has weights for inputs with {axes} spatial axes, but is given {len(sites)}. Give it inputs "
-            "of shape (n, *spatial, channels), and draw the weights for them: init(key, input_dim=x.shape[1:])."
+            f"{named(layer)} has weights for inputs with {axes} spatial axes, but is given {len(sites)}. Give it "
+            f"inputs of shape (n, *spatial, channels). {DRAW_AGAIN}"
         )
     why = layer.reads.refuse(sites)
     if why is not None:
-        raise ValueError(f"{layer} cannot be applied: {why}")
+        raise ValueError(f"{named(layer)} cannot be applied: {why}")
 
 
 def convolve(
@@ -129,8 +129,8 @@ def _locally(
     out, width = tuple(read.shape[1:-1]), w.shape[-1]
     if tuple(w.shape[: len(out)]) != out:
         raise ValueError(
-            f"{layer} has weights for {w.shape[: len(out)]} positions, but is given an input with {out}. Draw the "
-            "weights for inputs of this shape: init(key, input_dim=x.shape[1:])."
+            f"{named(layer)} has weights for {w.shape[: len(out)]} positions, but is given an input with {out}. "
+            f"{DRAW_AGAIN}"
         )
     pixels = math.prod(out)
     flat = read.reshape(read.shape[0], pixels, -1)

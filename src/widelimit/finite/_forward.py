@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from widelimit._base.arrays import is_transformed
 from widelimit._base.passes import layer_pass
 from widelimit._base.scalars import Scalar
 from widelimit._base.types import Params, Tensor
@@ -31,6 +32,9 @@ from ._values import Numbers, Signals, Values, as_values, handed
 
 Outputs = tuple[Signals, PyTree]  # what a layer gives, and its taps
 
+DRAW_AGAIN = (
+    "Draw the weights for inputs of this shape: init(key, input_dim=x.shape[1:])."  # ends an error
+)
 _UNROLL = 16  # repetitions up to which a loop is written out; beyond, XLA's compile time would grow
 
 
@@ -90,10 +94,20 @@ def expect_fit(layer: Layer | None, values: Values, channels: int) -> None:
     """Refuse a signal for which the weights were not drawn."""
     given = values.x.shape[-1]
     if given != channels:
+        name = "A layer" if layer is None else named(layer)
         raise ValueError(
-            f"{layer or 'A layer'} has weights for {channels} channels, but is given {given}. Draw the weights for "
-            "inputs of this shape: init(key, input_dim=x.shape[1:])."
+            f"{name} has weights for {channels} channels, but is given {given}. {DRAW_AGAIN}"
         )
+
+
+def named(layer: Layer) -> str:
+    """The layer in an error: numbers that are being traced are left out."""
+    traced = {
+        field.name: field.default
+        for field in dataclasses.fields(layer)
+        if field.default is not dataclasses.MISSING and is_transformed(getattr(layer, field.name))
+    }
+    return repr(dataclasses.replace(layer, **traced))
 
 
 class Scales:

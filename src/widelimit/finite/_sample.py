@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from widelimit._base.arrays import convention
 from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
-from widelimit._base.structured import Graphs, Masked
+from widelimit._base.structured import Points
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
 from widelimit.layers import Dropout, Layer
@@ -22,7 +22,6 @@ from ._convention import as_points
 from ._network import FiniteNetwork, finite
 
 Progress = Callable[[int, int], None]
-Points = Float[Tensor, "..."] | Masked | Graphs
 Both = tuple[Float[Tensor, "n1 n2 ..."], Float[Tensor, "n1 n2 ..."]]  # NNGP and NTK of one network
 
 
@@ -56,8 +55,8 @@ class SampledKernels(NamedTuple):
 
 def monte_carlo_kernels(
     net: Layer | FiniteNetwork,
-    x1: ArrayLike,
-    x2: ArrayLike | None = None,
+    x1: Points,
+    x2: Points | None = None,
     *,
     width: int = 1000,
     samples: int = 30,
@@ -168,7 +167,7 @@ class WidthConvergence(NamedTuple):
 
 def width_convergence(
     net: Layer,
-    x: ArrayLike,
+    x: Points,
     widths: Sequence[int] = (128, 256, 512, 1024),
     *,
     samples: int = 10,
