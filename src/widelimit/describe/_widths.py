@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
+from widelimit._base.passes import once_for_each_network
 from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
 from widelimit.activations import Activation
@@ -168,6 +169,7 @@ class Sizes(Located):
         return super().repeated(step, times if self.rounds is None else min(times, self.rounds))
 
 
+@once_for_each_network
 def check_pixels(net: Layer, sites: Sites, channels: int | None = None) -> Sites:
     """Refuse inputs with pixels that the network cannot read; the pixels of the output.
 

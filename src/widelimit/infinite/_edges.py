@@ -20,7 +20,7 @@ from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
 from widelimit.activations import Activation, second_moment
 from widelimit.interpret import State, is_zero
-from widelimit.layers import Sites, Window
+from widelimit.layers import Sites, Window, flat_table
 
 from ._pair import doubled
 
@@ -83,11 +83,10 @@ class Edge(State):
         if window.transposed or moves:
             raise self.refusal("a window changes displacements")
         root = safe_sqrt(self.q)
-        parts = shifts(root, window, self.sites)
-        total = sum((part**2 for part in parts[1:]), parts[0] ** 2)
+        parts = taps(root, window, self.sites)
+        total = jnp.sum(parts**2, axis=0)
         over = inverse(total)
-        shares = jnp.stack([HALF * over * part for part in parts])
-        self._write((root, over, shares))
+        self._write((root, over, HALF * over[None] * parts))
         return self._of(total / window.taps(len(self.sites)), window.out(self.sites))
 
     def localised(self) -> Self:
@@ -164,12 +163,10 @@ def padded(value: Array_, axis: int, front: int, behind: int, *, around: bool) -
     return jax.lax.pad(value, jnp.zeros((), value.dtype), config)
 
 
-def shifts(value: Array_, window: Window, sites: Sites) -> list[Array_]:
-    """What each tap reads, the first axis outermost."""
-    around = window.padding == "circular"
-    parts = [value]
-    for axis, (k, s, count, front, behind) in enumerate(frame(window, sites)):
-        wide = [padded(part, axis, front, behind, around=around) for part in parts]
-        end = (count - 1) * s + 1
-        parts = [jax.lax.slice_in_dim(w, o, o + end, s, axis) for w in wide for o in range(k)]
-    return parts
+def taps(value: Array_, window: Window, sites: Sites) -> Array_:
+    """What each tap reads, 0 where it reads padding: axes (taps, *pixels, images)."""
+    table = flat_table(window.tables(sites), sites)
+    places = np.where(table < 0, math.prod(sites), table).T.reshape(-1)
+    flat = value.reshape(math.prod(sites), -1)
+    found = jnp.take(flat, places, axis=0, mode="fill", fill_value=0)
+    return found.reshape(table.shape[1], *window.out(sites), value.shape[-1])

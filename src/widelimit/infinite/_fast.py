@@ -2,6 +2,7 @@
 
 import functools
 import math
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -174,24 +175,13 @@ def _through(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def flat_tile(
-    stage: Stage, wanted: tuple[str, ...], numbers: Numbers, one: Side, two: Side
-) -> tuple[Array_, ...]:
-    """The kernels of a tile of pairs of a network that ends with `Flatten`: the slice of displacement 0."""
+def flat_tile(stage: Stage, wanted: tuple[str, ...], one: Side, two: Side) -> Parts:
+    """The slice of displacement 0 with the weights of `Flatten`, not yet summed over pixels."""
     minus, above, ntk = _through(stage, wanted, one, two, _across)
     a, b = _along(one.end), _across(two.end)
     weight, gap = 2 * a * b, (a - b) ** 2
-    return _behind(
-        stage,
-        wanted,
-        numbers,
-        (one.q, two.q),
-        (
-            _total(weight * minus + gap),
-            None if above is None else _total(weight * above + gap),
-            None if ntk is None else _total(weight * ntk),
-        ),
-    )
+    above = None if above is None else weight * above + gap
+    return weight * minus + gap, above, None if ntk is None else weight * ntk
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -203,53 +193,54 @@ def pooled_tile(
     moves: Int[Array, "count axes"],
     weights: Float[Array, " count"],
 ) -> Parts:
-    """Sums over slices of these displacements, with these weights."""
+    """Sums over slices of these displacements, with these weights, not yet summed over pixels."""
     tape = jax.tree.map(lambda a: _doubled(stage, a, 1), two.tape)
     unit, end = _doubled(stage, two.unit, 2), _doubled(stage, two.end, 1)
 
-    def slice_(i: Array) -> Parts:
+    def moved(i: Array) -> Side:
         move = moves[i]
-        shifted = Side(_moved(stage, unit, move, 2), tape, end, two.q)
-        parts = _through(stage, wanted, one, shifted, lambda a: _across(_moved(stage, a, move, 1)))
-        weight = _along(one.end * weights[i]) * _across(_moved(stage, end, move, 1))
+        at = lambda a: _moved(stage, a, move, 1)
+        return Side(
+            _moved(stage, unit, move, 2), jax.tree.map(at, tape), at(end) * weights[i], two.q
+        )
+
+    def slice_(side: Side) -> Parts:
+        parts = _through(stage, wanted, one, side, _across)
+        weight = _along(one.end) * _across(side.end)
         return jax.tree.map(lambda v: weight * v, parts)
 
-    blank = jax.tree.map(
-        lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(slice_, jnp.int32(0))
-    )
-    add = lambda i, sums: jax.tree.map(jnp.add, sums, slice_(i))
-    sums = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
-    return jax.tree.map(_total, sums)
+    def add(i: Array, carry: tuple[Parts, Side]) -> tuple[Parts, Side]:
+        """The next side is cut out while this one is used: in the carry it is an array, not an expression."""
+        sums, side = carry
+        return jax.tree.map(jnp.add, sums, slice_(side)), moved(jnp.minimum(i + 1, len(moves) - 1))
+
+    first = moved(jnp.int32(0))
+    blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(slice_, first))
+    sums, _ = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, (blank, first))
+    return sums
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def behind_pool(
-    stage: Stage, wanted: tuple[str, ...], numbers: Numbers, one: Side, two: Side, sums: Parts
-) -> tuple[Array_, ...]:
-    """The kernels from the sums over all slices."""
-    return _behind(stage, wanted, numbers, (one.q, two.q), sums)
-
-
-def _behind(
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def behind(
     stage: Stage,
     wanted: tuple[str, ...],
+    folded: bool,
     numbers: Numbers,
     sizes: tuple[Array_, Array_],
     parts: Parts,
 ) -> tuple[Array_, ...]:
-    minus, above, ntk = parts
+    """The kernels from the slices: a program of its own, so that XLA sums arrays, not expressions.
+
+    `folded`: half the displacements were summed; the others are the same with the images exchanged.
+    """
+    pixels = tuple(range(len(stage.sites)))
+    minus, above, ntk = jax.tree.map(lambda v: jnp.sum(v, axis=pixels), parts)
+    if folded:
+        minus, above, ntk = jax.tree.map(lambda v: v + v.T, (minus, above, ntk))
     theta = jnp.zeros_like(minus) if ntk is None else ntk
     pair = Pair(sizes[0][:, None], sizes[1][None, :], minus, above, theta)
     out = interpret(join(stage.tail, numbers), pair)
     return kernel_values(out, wanted, out.size)
-
-
-def _total(value: Array_) -> Array_:
-    """Over all pixels: a product with ones, which XLA does without storing constants of what is summed."""
-    *sites, n1, n2 = value.shape
-    pixels = math.prod(sites)
-    ones = jnp.ones((1, pixels), value.dtype)
-    return jnp.matmul(ones, value.reshape(pixels, n1 * n2), precision="highest").reshape(n1, n2)
 
 
 def _doubled(stage: Stage, a: Array_, tail: int) -> Array_:
@@ -290,6 +281,19 @@ def displacements(
     return grid[keep].astype(np.int32), np.where(here == back, 0.5, 1.0)[keep]
 
 
+def _dealt(
+    moves: Int[np.ndarray, "count axes"], weights: Float[np.ndarray, " count"]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """As many equal parts as there are cores, filled up with nothing: JAX runs them side by side."""
+    cores = max(1, min(os.cpu_count() or 1, 16)) if jax.default_backend() == "cpu" else 1
+    each = -(-len(moves) // cores)
+    fill = each * cores - len(moves)
+    moves = np.concatenate([moves, np.repeat(moves[:1], fill, axis=0)])
+    weights = np.concatenate([weights, np.zeros(fill)])
+    parts = range(0, each * cores, each)
+    return [(moves[i : i + each], weights[i : i + each]) for i in parts]
+
+
 def tile_side(stage: Stage, points: int) -> int:
     """How many images a tile has along each side: its state stays in the cache."""
     room = 2 ** int(math.log2(max(SLICE_PAIRS // math.prod(stage.sites), 1)) / 2)
@@ -306,10 +310,14 @@ def slice_kernels(
     same: bool,
 ) -> tuple[Array_, ...]:
     """The kernels of a tile; `same`: of images with themselves, of which half the displacements are enough."""
+    folded = same and stage.readout != "flatten"
     if stage.readout == "flatten":
-        return flat_tile(stage, wanted, numbers[1], one, two)
-    moves, weights = displacements(stage.around, half=same)
-    sums = pooled_tile(stage, wanted, one, two, moves, weights.astype(one.end.dtype))
-    if same:
-        sums = jax.tree.map(lambda v: v + v.T, sums)
-    return behind_pool(stage, wanted, numbers[1], one, two, sums)
+        parts = flat_tile(stage, wanted, one, two)
+    else:
+        moves, weights = displacements(stage.around, half=folded)
+        chunks = [
+            pooled_tile(stage, wanted, one, two, m, w.astype(one.end.dtype))
+            for m, w in _dealt(moves, weights)
+        ]
+        parts = jax.tree.map(lambda *sums: sum(sums[1:], sums[0]), *chunks)
+    return behind(stage, wanted, folded, numbers[1], (one.q, two.q), parts)
