@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .arrays import Inputs, as_plain, check_finite, check_real, common_dtype, is_jax, value_of
 
@@ -115,6 +116,9 @@ class Graphs(_Structured):
 
     def __getitem__(self, index: Any) -> "Graphs":
         return Graphs(self.x[index], self.adjacency[index])
+
+
+Points = ArrayLike | Masked | Graphs  # what callers give
 
 
 def has_pixels(x: Any) -> bool:

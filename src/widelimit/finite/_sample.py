@@ -10,20 +10,22 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 from numpy.typing import ArrayLike
 
-from widelimit._base.arrays import as_inputs, convention
+from widelimit._base.arrays import convention
 from widelimit._base.keys import as_key
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
 from widelimit._base.shown import shown
+from widelimit._base.structured import Points
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
-from widelimit.layers import Layer
+from widelimit.layers import Dropout, Layer
 
+from ._convention import as_points
 from ._law import draw_law, expect_law, law_batch
 from ._network import FiniteNetwork, finite
 
 Progress = Callable[[int, int], None]
-Both = tuple[Float[Tensor, "n1 n2"], Float[Tensor, "n1 n2"]]  # NNGP and NTK of one network
+Both = tuple[Float[Tensor, "n1 n2 ..."], Float[Tensor, "n1 n2 ..."]]  # NNGP and NTK of one network
 
 
 @shown("a mean over drawn networks")
@@ -37,9 +39,9 @@ class Estimate(NamedTuple):
         samples: The number of draws.
     """
 
-    mean: Float[Tensor, "n1 n2"]
-    std: Float[Tensor, "n1 n2"]
-    stderr: Float[Tensor, "n1 n2"]
+    mean: Float[Tensor, "n1 n2 ..."]
+    std: Float[Tensor, "n1 n2 ..."]
+    stderr: Float[Tensor, "n1 n2 ..."]
     samples: int
 
 
@@ -58,8 +60,8 @@ class SampledKernels(NamedTuple):
 
 def monte_carlo_kernels(
     net: Layer | FiniteNetwork,
-    x1: ArrayLike,
-    x2: ArrayLike | None = None,
+    x1: Points,
+    x2: Points | None = None,
     *,
     width: int = 1000,
     samples: int = 30,
@@ -74,8 +76,8 @@ def monte_carlo_kernels(
 
     Args:
         net: The network, or a `FiniteNetwork` (which then decides width and parameterisation).
-        x1: Points, shape (n1, d).
-        x2: Points, shape (n2, d), or None for `x1`.
+        x1: Points, shape (n1, d) or (n1, *spatial, channels).
+        x2: Points, likewise, or None for `x1`.
         width: Of the hidden layers.
         samples: The number of networks, at least 2.
         key: A JAX key, or an integer.
@@ -100,7 +102,7 @@ def monte_carlo_kernels(
         raise ValueError(unknown("method", method, ("weights", "law")))
     if method == "law":
         expect_law(network)
-    inputs = as_inputs(x1, x2)
+    inputs = as_points(network.net, x1, x2)
     keys = jax.random.split(as_key(key), samples)
     with convention(inputs):
         total = _Welford()
@@ -155,12 +157,13 @@ class _Welford:
 def _draw_kernels(
     network: FiniteNetwork,
     key: Seed,
-    x1: Float[Tensor, "n1 d"],
-    x2: Float[Tensor, "n2 d"] | None,
+    x1: Points,
+    x2: Points | None,
 ) -> Both:
-    params = network.init(key, x1.shape[1], dtype=x1.dtype)
-    theta = network.ntk(params, x1, x2, outputs="trace")
-    return network.nngp(params, x1, x2), theta / _outputs(network, params, x1)
+    params = network.init(key, x1.shape[1:], dtype=x1.dtype)
+    noise = jax.random.fold_in(key, 1) if has_dropout(network.net) else None
+    theta = network.ntk(params, x1, x2, outputs="trace", key=noise)
+    return network.nngp(params, x1, x2, noise), theta / _outputs(network, params, x1)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -180,8 +183,14 @@ def _law_moments(
     return mean, square
 
 
-def _outputs(network: FiniteNetwork, params: Params, x: Float[Tensor, "n d"]) -> int:
-    return jax.eval_shape(network.apply, params, x[:1]).shape[1]
+def _outputs(network: FiniteNetwork, params: Params, x: Points) -> int:
+    return jax.eval_shape(network.apply, params, x).shape[-1]
+
+
+def has_dropout(net: Layer) -> bool:
+    """Whether a layer inside drops entries."""
+    drops = lambda node: isinstance(node, Dropout)
+    return any(map(drops, jax.tree.leaves(net, is_leaf=drops)))
 
 
 @shown("how finite networks approach the limit")
@@ -205,7 +214,7 @@ class WidthConvergence(NamedTuple):
 
 def width_convergence(
     net: Layer,
-    x: ArrayLike,
+    x: Points,
     widths: Sequence[int] = (128, 256, 512, 1024),
     *,
     samples: int = 10,
@@ -217,7 +226,7 @@ def width_convergence(
 
     Args:
         net: The network.
-        x: Points, shape (points, d).
+        x: Points, shape (points, d) or (points, *spatial, channels).
         widths: At least two different widths.
         samples: Networks for each width, at least 2.
         key: A JAX key, or an integer.
@@ -241,8 +250,8 @@ def width_convergence(
     if len(set(widths)) < 2:
         raise ValueError(f"A rate needs at least two different widths, got {widths}.")
     samples = as_count(samples, "samples", minimum=2)
-    inputs = as_inputs(x)
-    limit = np.asarray(ntk(net, np.asarray(inputs.x1, np.float64)))
+    inputs = as_points(net, x)
+    limit = np.asarray(ntk(net, _doubled(inputs.x1)))
     keys = jax.random.split(as_key(key), len(widths) * samples)
     squares = np.zeros((len(widths), samples))
     with convention(inputs):
@@ -255,6 +264,12 @@ def width_convergence(
     error = np.sqrt(squares.mean(1))
     stderr = squares.std(1, ddof=1) / np.sqrt(samples) / (2 * error)
     return WidthConvergence(np.array(widths), error, stderr, *fit_power(widths, error, stderr))
+
+
+def _doubled(x: Points) -> Points:
+    """The points in double precision."""
+    double = lambda a: np.asarray(a, np.float64) if jnp.issubdtype(a.dtype, jnp.floating) else a
+    return jax.tree.map(double, x)
 
 
 def fit_power(n: ArrayLike, values: ArrayLike, stderr: ArrayLike) -> tuple[float, float]:

@@ -41,7 +41,7 @@ from . import _block as block
 from ._attend import attention_weights, with_positions
 from ._choose import series_for
 from ._linear_map import Matrices, mapped
-from ._masks import Extras, Mask, middle_of, never_negative
+from ._masks import Extras, Mask, never_negative
 from ._pair import Pair, doubled
 from ._plan import join, split
 
@@ -197,7 +197,7 @@ class Images(State, eqx.Module):
     def mapped(self, pixels: LinearMap) -> Self:
         middle = None
         if self.one.mask is not None or self.two.mask is not None:
-            middle = middle_of(pixels, self.sites)
+            middle = pixels.middle(self.sites)
         first = self._matrix(pixels, self.one)
         matrices = Matrices(
             first,

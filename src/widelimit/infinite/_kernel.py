@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from widelimit._base.arrays import Inputs, as_array, as_inputs
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.shown import shown
-from widelimit._base.structured import as_images
+from widelimit._base.structured import Points, as_images
 from widelimit._base.thresholds import MATVEC_ENTRIES
 from widelimit.describe import check, expect_network
 from widelimit.layers import Layer
@@ -65,7 +65,7 @@ class PreparedKernel(eqx.Module):
         """The network."""
         return join(self.form, self.numbers)
 
-    def __call__(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
+    def __call__(self, x1: Points, x2: Points | None = None) -> Any:
         """The kernel matrix.
 
         Args:
@@ -77,7 +77,7 @@ class PreparedKernel(eqx.Module):
         """
         return self._evaluate((self.kind,), x1, x2)[0]
 
-    def both(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Kernels:
+    def both(self, x1: Points, x2: Points | None = None) -> Kernels:
         """Both kernels at once, for little more than the price of one."""
         return Kernels(*self._evaluate(("nngp", "ntk"), x1, x2))
 
@@ -93,12 +93,12 @@ class PreparedKernel(eqx.Module):
         """Whether the network reads pixels: inputs have shape (n, *spatial, channels)."""
         return facts(self.form).pixels
 
-    def diagonal(self, x: ArrayLike) -> Any:
+    def diagonal(self, x: Points) -> Any:
         """The kernel of each point with itself, shape (n,), at a cost of O(n)."""
         rule = image_diagonal if self.pixels else diagonal
         return rule(self._request(self.kind), self._read(x))[0]
 
-    def matvec(self, x1: ArrayLike, x2: ArrayLike | None, v: ArrayLike) -> Any:
+    def matvec(self, x1: Points, x2: Points | None, v: ArrayLike) -> Any:
         """The matrix times v, without the matrix being stored.
 
         Args:
@@ -194,7 +194,7 @@ def _restore(net: Layer, kind: str, scope: Scope | None, path: Path | None) -> P
     return PreparedKernel(numbers, form, kind, scope, path)
 
 
-def prepare(net: Layer, kind: str = "ntk", like: ArrayLike | None = None) -> PreparedKernel:
+def prepare(net: Layer, kind: str = "ntk", like: Points | None = None) -> PreparedKernel:
     """Check a network once, and get its kernel as a value that is evaluated often.
 
     Args:

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from widelimit._base.arrays import is_traced
 from widelimit._base.scalars import as_scalar, concrete
+from widelimit._base.structured import Points
 from widelimit.describe import check
 from widelimit.layers import Layer
 
@@ -14,7 +13,7 @@ from ._plan import Scope, cut_off, known, series, split, without_widths
 from ._profile import Profile, compiled
 
 
-def nngp(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
+def nngp(net: Layer, x1: Points, x2: Points | None = None) -> Any:
     r"""The NNGP kernel $K(x,x')=E[f(x)f(x')]$ of an infinitely wide network.
 
     $K^{(1)}=\sigma_w^2\langle x,x'\rangle/d+\sigma_b^2$, $K^{(l+1)}=\sigma_w^2E[\varphi(u)\varphi(v)]+\sigma_b^2$ with
@@ -40,7 +39,7 @@ def nngp(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
     return prepare(net, "nngp")(x1, x2)
 
 
-def ntk(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
+def ntk(net: Layer, x1: Points, x2: Points | None = None) -> Any:
     r"""The neural tangent kernel $\Theta(x,x')=\lim\,\langle\nabla_\theta f(x),\nabla_\theta f(x')\rangle$.
 
     $\Theta^{(1)}=K^{(1)}$, $\Theta^{(l+1)}=K^{(l+1)}+\sigma_w^2\,E[\varphi'(u)\varphi'(v)]\,\Theta^{(l)}$ with
@@ -66,7 +65,7 @@ def ntk(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
     return prepare(net, "ntk")(x1, x2)
 
 
-def kernels(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Kernels:
+def kernels(net: Layer, x1: Points, x2: Points | None = None) -> Kernels:
     """Both kernels at once, for little more than the price of one.
 
     Args:

@@ -9,11 +9,11 @@ import functools
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from widelimit._base.scalars import Scalar
 
-from ._windows import Sites, Window
+from ._windows import Sites, Window, centre
 
 Matrix = Float[np.ndarray, "positions pixels"]
 
@@ -208,6 +208,19 @@ class LinearMap:
         if len(ends) > 1:
             return f"its branches have different numbers of pixels: {sorted(ends)}."
         return None
+
+    def middle(self, sites: Sites) -> tuple[Int[np.ndarray, " positions"], ...] | None:
+        """For each axis, under which pixel each output lies, whose mask it takes; None: no pixels remain."""
+        if isinstance(self.single, Whole):
+            return None
+        if isinstance(self.single, Pool):
+            return centre(self.single.window.tables(sites))
+        if all(step.out(sites) == sites for _, chain in self.terms for step in chain):
+            return tuple(np.arange(n) for n in sites)
+        raise ValueError(
+            "Masked inputs are resized, or meet in a sum of maps that change the number of pixels: which "
+            "pixels of the result are masked is not defined. Resize the data before they are masked."
+        )
 
     def matrix(self, sites: Sites, graph: Any = None) -> Any:
         """The whole matrix, pixels in row-major order.

@@ -75,6 +75,10 @@ class Window:
         """The stride along each axis."""
         return spread_out(self.stride, axes)
 
+    def extents(self, axes: int) -> Sites:
+        """The number of taps along each axis."""
+        return spread_out(self.size, axes)
+
 
 def spread_out(extent: Extent, axes: int) -> Sites:
     """One number for each axis."""
