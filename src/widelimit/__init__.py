@@ -100,6 +100,7 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
     from .regression import Ridge as Ridge
     from .regression import fit_evidence as fit_evidence
     from .regression import gaussian_kernel as gaussian_kernel
+    from .regression import gram as gram
     from .regression import log_marginal_likelihood as log_marginal_likelihood
     from .regression import posterior as posterior
     from .regression import prior as prior
@@ -125,7 +126,7 @@ else:
         "plot": "",
         "regression": (
             "EvidenceFit Posterior Predictive Ridge fit_evidence gaussian_kernel "
-            "log_marginal_likelihood posterior prior ridge"
+            "gram log_marginal_likelihood posterior prior ridge"
         ),
         "testing": "",
         "training": "Training kernel_ellipse optimise optimise_many progress_bar stability",

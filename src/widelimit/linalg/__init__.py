@@ -13,4 +13,6 @@ from ._operator import KernelOperator as KernelOperator
 from ._ridge import RidgePath as RidgePath
 from ._ridge import leave_one_out as leave_one_out
 from ._ridge import ridge_path as ridge_path
+from ._store import Job as Job
+from ._store import StoredGram as StoredGram
 from ._tiles import TiledGram as TiledGram

@@ -20,7 +20,6 @@ from ._cholesky import _ridge
 from ._low_rank import Preconditioner, partial_cholesky
 from ._nystrom import Nystrom
 from ._operator import KernelOperator
-from ._tiles import TiledGram
 
 Columns = Float[Tensor, "n k"]
 Row = Float[Tensor, " k"]
@@ -91,6 +90,7 @@ def conjugate_gradients(
 
     Example:
         >>> import numpy as np
+        >>> from widelimit.linalg import TiledGram
         >>> kernel = lambda a, b=None: np.exp(-np.abs(a - (a if b is None else b).T))
         >>> x = np.linspace(0, 9, 50)[:, None]
         >>> s = conjugate_gradients(TiledGram(kernel, x, tile=20), np.sin(x[:, 0]), 0.1)
@@ -138,7 +138,7 @@ class _System:
     ):
         self.gram, self.exact = gram, exact
         self.ridge = gram.vector(ridge)[:, None]
-        host = isinstance(gram, TiledGram)
+        host = isinstance(self.ridge, np.ndarray)
         if rank is None:
             rank = min(gram.size, int((4 if host else 10) * np.sqrt(gram.size)))
         self.rank, self._inverse = 0, None

@@ -17,6 +17,7 @@ from ._evidence import log_marginal_likelihood as log_marginal_likelihood
 from ._family import Family as Family
 from ._fit import Ridge as Ridge
 from ._fit import fit as fit
+from ._gram import gram as gram
 from ._kernel import FunctionKernel as FunctionKernel
 from ._kernel import Kernel as Kernel
 from ._kernel import as_kernel as as_kernel

@@ -1,14 +1,13 @@
 """How a regression is solved, as a value: one place decides."""
 
 import dataclasses
-import sys
-import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
+from widelimit._base.watch import Watch
 from widelimit.infinite import PreparedKernel
 from widelimit.linalg import KernelOperator, Solution, conjugate_gradients
 
@@ -19,7 +18,6 @@ DENSE = 20_000  # points up to which the matrix is held in memory (3 GiB)
 _REPRESENTABLE = 1e30  # entries beyond, and below its inverse, are not left to float32
 _LIGHT = 4096  # points up to which float64 costs nothing
 _TYPICAL = 27  # steps to 1e-6 at 10^5 points; they grow like n^0.4
-_MINUTE = 60.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +61,7 @@ class CG:
             rank=self.rank,
             tolerance=self.tolerance,
             checkpoint=self.checkpoint,
-            callback=_Watch(len(right), self.verbose),
+            callback=_watch(len(right), self.verbose),
         )
         if not outcome.converged:
             warnings.warn(
@@ -105,33 +103,5 @@ def operators(problem: Problem, precision: str) -> tuple[KernelOperator, KernelO
     return light, None if precision == "float32" else exact
 
 
-class _Watch:
-    """Tells how long it will take once that is known, and how far it is."""
-
-    def __init__(self, n: int, verbose: bool | None):
-        self._expected = _TYPICAL * max(n / 1e5, 0.1) ** 0.4
-        self._verbose, self._say = verbose, _nothing
-        self._times: list[float] = []
-
-    def __call__(self, step: int) -> None:
-        self._times.append(time.perf_counter())
-        if len(self._times) == 3:  # the first steps compile
-            each = self._times[2] - self._times[1]
-            expected = each * self._expected
-            long = self._verbose is None and expected > _MINUTE
-            if self._verbose or long:
-                self._say = _tell
-                self._say(
-                    f"conjugate gradients: {each:.2g} s a step, about {expected / 60:.2g} min"
-                )
-        if len(self._times) > 3 and self._times[-1] - self._times[-2] > 0:
-            self._say(f"step {step}, {self._times[-1] - self._times[0]:.0f} s")
-
-
-def _nothing(_: str) -> None:
-    pass
-
-
-def _tell(text: str) -> None:
-    end = "\r" if sys.stderr.isatty() else "\n"
-    print(text, file=sys.stderr, end=end, flush=True)
+def _watch(n: int, verbose: bool | None) -> Watch:
+    return Watch("conjugate gradients, step", _TYPICAL * max(n / 1e5, 0.1) ** 0.4, verbose, skip=2)
