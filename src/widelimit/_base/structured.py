@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .arrays import Inputs, as_plain, check_finite, check_real, common_dtype, is_jax, value_of
 
@@ -117,9 +118,8 @@ class Graphs(_Structured):
         return Graphs(self.x[index], self.adjacency[index])
 
 
-def has_pixels(x: Any) -> bool:
-    """Whether inputs have spatial axes."""
-    return isinstance(x, _Structured) or np.ndim(x) > 2
+# What the kernels take: an array, or one that carries more.
+Data = ArrayLike | Masked | Graphs
 
 
 def as_images(x1: Any, x2: Any = None) -> Inputs:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import Inputs, as_array, as_inputs
 from widelimit._base.passes import once_for_each_network
-from widelimit._base.structured import as_images
+from widelimit._base.structured import Data, as_images
 from widelimit._base.thresholds import MATVEC_ENTRIES
 from widelimit.describe import check, expect_network
 from widelimit.layers import Layer
@@ -62,11 +62,12 @@ class PreparedKernel(eqx.Module):
         """The network."""
         return join(self.form, self.numbers)
 
-    def __call__(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
+    def __call__(self, x1: Data, x2: Data | None = None) -> Any:
         """The kernel matrix.
 
         Args:
-            x1: Points, shape (n1, d). NumPy in, NumPy out; JAX in, JAX out.
+            x1: Points, shape (n1, d), or (n1, *spatial, channels) where the network reads pixels; `Masked`,
+            `Graphs`. NumPy in, NumPy out; JAX in, JAX out.
             x2: Points, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
 
         Returns:
@@ -74,7 +75,7 @@ class PreparedKernel(eqx.Module):
         """
         return self._evaluate((self.kind,), x1, x2)[0]
 
-    def both(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Kernels:
+    def both(self, x1: Data, x2: Data | None = None) -> Kernels:
         """Both kernels at once, for little more than the price of one."""
         return Kernels(*self._evaluate(("nngp", "ntk"), x1, x2))
 
@@ -90,12 +91,12 @@ class PreparedKernel(eqx.Module):
         """Whether the network reads pixels: inputs have shape (n, *spatial, channels)."""
         return facts(self.form).pixels
 
-    def diagonal(self, x: ArrayLike) -> Any:
+    def diagonal(self, x: Data) -> Any:
         """The kernel of each point with itself, shape (n,), at a cost of O(n)."""
         rule = image_diagonal if self.pixels else diagonal
         return rule(self._request(self.kind), self._read(x))[0]
 
-    def matvec(self, x1: ArrayLike, x2: ArrayLike | None, v: ArrayLike) -> Any:
+    def matvec(self, x1: Data, x2: Data | None, v: ArrayLike) -> Any:
         """The matrix times v, without the matrix being stored.
 
         Args:
@@ -168,7 +169,7 @@ def _restore(net: Layer, kind: str, scope: Scope | None, path: Path | None) -> P
     return PreparedKernel(numbers, form, kind, scope, path)
 
 
-def prepare(net: Layer, kind: str = "ntk", like: ArrayLike | None = None) -> PreparedKernel:
+def prepare(net: Layer, kind: str = "ntk", like: Data | None = None) -> PreparedKernel:
     """Check a network once, and get its kernel as a value that is evaluated often.
 
     Args:
