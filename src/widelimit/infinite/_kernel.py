@@ -69,7 +69,8 @@ class PreparedKernel(eqx.Module):
         """The kernel matrix.
 
         Args:
-            x1: Points, shape (n1, d). NumPy in, NumPy out; JAX in, JAX out.
+            x1: Points, shape (n1, d), or (n1, *spatial, channels) where the network reads pixels; `Masked`,
+            `Graphs`. NumPy in, NumPy out; JAX in, JAX out.
             x2: Points, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
 
         Returns:

@@ -21,11 +21,13 @@ def nngp(net: Layer, x1: Points, x2: Points | None = None) -> Any:
 
     Args:
         net: The network.
-        x1: Points, shape (n1, d). NumPy in, NumPy out; JAX in, JAX out.
+        x1: Points, shape (n1, d), or (n1, *spatial, channels) where the network reads pixels; `Masked`,
+            `Graphs`. NumPy in, NumPy out; JAX in, JAX out.
         x2: Points, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
 
     Returns:
-        The kernel matrix, shape (n1, n2), in the dtype of the inputs.
+        The kernel matrix, shape (n1, n2), in the dtype of the inputs; shape (n1, n2, *pixels, *pixels)
+        where the network's output has pixels.
 
     Example:
         >>> import widelimit as wl
@@ -47,11 +49,13 @@ def ntk(net: Layer, x1: Points, x2: Points | None = None) -> Any:
 
     Args:
         net: The network.
-        x1: Points, shape (n1, d). NumPy in, NumPy out; JAX in, JAX out.
+        x1: Points, shape (n1, d), or (n1, *spatial, channels) where the network reads pixels; `Masked`,
+            `Graphs`. NumPy in, NumPy out; JAX in, JAX out.
         x2: Points, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
 
     Returns:
-        The kernel matrix, shape (n1, n2), in the dtype of the inputs.
+        The kernel matrix, shape (n1, n2), in the dtype of the inputs; shape (n1, n2, *pixels, *pixels)
+        where the network's output has pixels.
 
     Example:
         >>> import widelimit as wl
