@@ -17,9 +17,11 @@ from widelimit._base.scalars import as_count, concrete
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.describe import expect_network, infer
 from widelimit.layers import Dense, Layer
+from widelimit.width import Fluctuations
 
 from ._blocks import kernel_in_blocks
 from ._convention import settle
+from ._distance import around_limit, with_distance
 from ._forward import forward
 from ._init import draw
 from ._parameterise import How, check_parameterisation
@@ -76,7 +78,8 @@ class FiniteNetwork(eqx.Module):
             >>> shapes[0][0]
             [{'b': (5,), 'w': (3, 5)}, {}]
         """
-        sizes = as_count(input_dim, "input_dim", minimum=1), _as_output_dim(output_dim)
+        outputs = None if output_dim is None else as_count(output_dim, "output_dim", minimum=1)
+        sizes = as_count(input_dim, "input_dim", minimum=1), outputs
         key = as_key(key)
         dtype = jnp.result_type(float) if dtype is None else np.dtype(dtype)
         if not jnp.issubdtype(dtype, jnp.floating):
@@ -211,6 +214,13 @@ class FiniteNetwork(eqx.Module):
         shapes = jax.eval_shape(lambda: self.init(0, input_dim, output_dim))
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
 
+    def fluctuations(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Fluctuations:
+        """How far its kernels are from their limits: `widelimit.fluctuations` at its width."""
+        return around_limit(self.net, self._how, x1, x2)
+
+    def __str__(self) -> str:
+        return with_distance(self.net, self._how)
+
     def _check_features(self, params: Params, x: Float[Tensor, "n d"]) -> None:
         if not jax.tree.leaves(params):
             raise ValueError(f"{self.net} has no weights; put a Dense() in it.")
@@ -261,10 +271,6 @@ def finite(
             "parameterisation."
         )
     return FiniteNetwork(net, width, parameterisation, bias)
-
-
-def _as_output_dim(output_dim: int | None) -> int | None:
-    return None if output_dim is None else as_count(output_dim, "output_dim", minimum=1)
 
 
 def _input_dim(params: Params) -> int | None:

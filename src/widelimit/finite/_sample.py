@@ -18,6 +18,7 @@ from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
 from widelimit.layers import Layer
 
+from ._distance import expected_distances
 from ._law import draw_law, expect_law, law_batch
 from ._network import FiniteNetwork, finite
 
@@ -190,6 +191,8 @@ class WidthConvergence(NamedTuple):
         stderr: Its standard error.
         rate: The exponent r of the fit error $\propto n^{r}$; theory says -1/2.
         rate_stderr: The standard error of the exponent, from the spread of the errors.
+        predicted: What the first order in 1/n says the error is (see `widelimit.fluctuations`); None where that
+            is not derived.
     """
 
     widths: Int[np.ndarray, " widths"]
@@ -197,6 +200,7 @@ class WidthConvergence(NamedTuple):
     stderr: Float[np.ndarray, " widths"]
     rate: float
     rate_stderr: float
+    predicted: Float[np.ndarray, " widths"] | None = None
 
 
 def width_convergence(
@@ -221,12 +225,14 @@ def width_convergence(
         progress: Called with (networks done, networks in all).
 
     Returns:
-        The errors, the fitted exponent and its standard error.
+        The errors, the fitted exponent and its standard error, and what the first order in 1/n predicts.
 
     Example:
         >>> import widelimit as wl
         >>> found = wl.width_convergence(wl.mlp(depth=1), np.eye(3), widths=(64, 1024), samples=8)
         >>> -0.75 < found.rate < -0.25
+        True
+        >>> bool((abs(found.error / found.predicted - 1) < 0.5).all())
         True
     """
     if parameterisation != "ntk":
@@ -250,7 +256,9 @@ def width_convergence(
                 progress(i + 1, squares.size)
     error = np.sqrt(squares.mean(1))
     stderr = squares.std(1, ddof=1) / np.sqrt(samples) / (2 * error)
-    return WidthConvergence(np.array(widths), error, stderr, *fit_power(widths, error, stderr))
+    fit = fit_power(widths, error, stderr)
+    predicted = expected_distances(net, np.asarray(inputs.x1, np.float64), widths)
+    return WidthConvergence(np.array(widths), error, stderr, *fit, predicted)
 
 
 def fit_power(n: ArrayLike, values: ArrayLike, stderr: ArrayLike) -> tuple[float, float]:
