@@ -20,9 +20,11 @@ from widelimit._base.types import Params, Seed, Tensor
 from widelimit.describe import expect_network, infer
 from widelimit.interpret import facts
 from widelimit.layers import Layer
+from widelimit.width import Fluctuations
 
 from ._blocks import kernel_in_blocks
 from ._convention import settle
+from ._distance import around_limit, with_distance
 from ._forward import forward
 from ._init import draw
 from ._parameterise import How, check_parameterisation
@@ -248,6 +250,13 @@ class FiniteNetwork(eqx.Module):
         shapes = jax.eval_shape(lambda: self.init(0, input_dim, output_dim))
         leaves = jax.tree_util.tree_leaves_with_path(shapes)
         return sum(math.prod(leaf.shape) for path, leaf in leaves if not is_frozen(path))
+
+    def fluctuations(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Fluctuations:
+        """How far its kernels are from their limits: `widelimit.fluctuations` at its width."""
+        return around_limit(self.net, self._how, x1, x2)
+
+    def __str__(self) -> str:
+        return with_distance(self.net, self._how)
 
     def _check_features(self, params: Params, x: Signals) -> None:
         if not jax.tree.leaves(params):

@@ -21,6 +21,7 @@ from widelimit.infinite import ntk
 from widelimit.layers import Dropout, Layer
 
 from ._convention import as_points
+from ._distance import expected_distances
 from ._law import draw_law, expect_law, law_batch
 from ._network import FiniteNetwork, finite
 
@@ -203,6 +204,8 @@ class WidthConvergence(NamedTuple):
         stderr: Its standard error.
         rate: The exponent r of the fit error $\propto n^{r}$; theory says -1/2.
         rate_stderr: The standard error of the exponent, from the spread of the errors.
+        predicted: What the first order in 1/n says the error is (see `widelimit.fluctuations`); None where that
+            is not derived.
     """
 
     widths: Int[np.ndarray, " widths"]
@@ -210,6 +213,7 @@ class WidthConvergence(NamedTuple):
     stderr: Float[np.ndarray, " widths"]
     rate: float
     rate_stderr: float
+    predicted: Float[np.ndarray, " widths"] | None = None
 
 
 def width_convergence(
@@ -234,12 +238,14 @@ def width_convergence(
         progress: Called with (networks done, networks in all).
 
     Returns:
-        The errors, the fitted exponent and its standard error.
+        The errors, the fitted exponent and its standard error, and what the first order in 1/n predicts.
 
     Example:
         >>> import widelimit as wl
         >>> found = wl.width_convergence(wl.mlp(depth=1), np.eye(3), widths=(64, 1024), samples=8)
         >>> -0.75 < found.rate < -0.25
+        True
+        >>> bool((abs(found.error / found.predicted - 1) < 0.5).all())
         True
     """
     if parameterisation != "ntk":
@@ -263,7 +269,9 @@ def width_convergence(
                 progress(i + 1, squares.size)
     error = np.sqrt(squares.mean(1))
     stderr = squares.std(1, ddof=1) / np.sqrt(samples) / (2 * error)
-    return WidthConvergence(np.array(widths), error, stderr, *fit_power(widths, error, stderr))
+    fit = fit_power(widths, error, stderr)
+    predicted = expected_distances(net, np.asarray(inputs.x1, np.float64), widths)
+    return WidthConvergence(np.array(widths), error, stderr, *fit, predicted)
 
 
 def _doubled(x: Points) -> Points:

@@ -12,6 +12,8 @@ from ._everyday import run as run
 from ._finite import kernel_on_the_circle as kernel_on_the_circle
 from ._finite import ntk_ellipse as ntk_ellipse
 from ._finite import power_law as power_law
+from ._finite import predicted as predicted
+from ._finite import required_width as required_width
 from ._finite import stability as stability
 from ._finite import trained_networks as trained_networks
 from ._finite import width_convergence as width_convergence

@@ -166,6 +166,20 @@ class Fluctuations:
         found = pair_tensors(self._sized, first[i][None], other[j][None])
         return PairCovariance(found.cov, found.b, found.f, found.shift)
 
+    def distance(self, width: int | None = None, outputs: int = 1) -> float:
+        r"""$\sqrt{E\lVert\hat\Theta-\Theta\rVert_F^2}$: spread and shift of all entries together.
+
+        Args:
+            width: n; None: what the network states.
+            outputs: The kernel is the mean over so many outputs.
+
+        Returns:
+            The expected distance of one network's tangent kernel from the limit.
+        """
+        n = self._width(width)
+        shift = np.asarray(self.ntk_shift, np.float64) / n
+        return float(np.sqrt(np.sum(np.asarray(self.ntk_var_of(outputs)) / n + shift**2)))
+
     def _sizes(self, kernel: str) -> Float[np.ndarray, "n1 n2"]:
         """sqrt(diagonal x diagonal), 1 where that vanishes."""
         points = [np.asarray(x, np.float64) for x in self._inputs[:2] if x is not None]
@@ -194,6 +208,7 @@ def fluctuations(
     x2: ArrayLike | None = None,
     *,
     widths: Sequence[float] | None = None,
+    width: int | None = None,
     progress: Progress | None = None,
 ) -> Fluctuations:
     r"""What width n costs: variances and shifts of the empirical kernels, exactly to first order in 1/n.
@@ -210,6 +225,7 @@ def fluctuations(
         x2: Points, shape (n2, d); None stands for `x1`.
         widths: The width of each weight matrix but the last in units of n, repetitions written out; by default
             the ratios of the widths that the network states, or 1.
+        width: n, of the layers that state no width; then `ntk_std()` and the like need no argument.
         progress: Called with (tiles done, tiles in all).
 
     Returns:
@@ -234,7 +250,8 @@ def fluctuations(
     inputs = as_inputs(x1, x2)
     if is_traced((net, inputs.x1, inputs.x2)):
         raise TypeError("fluctuations needs concrete numbers and points; call it outside of jit.")
-    sized = with_widths(net, widths)
+    width = None if width is None else as_count(width, "width", minimum=1)
+    sized = with_widths(net, widths, width)
     expect_derived(sized.net)
     points = [None if x is None else np.asarray(x, np.float64) for x in inputs[:2]]
     assert points[0] is not None
@@ -246,7 +263,7 @@ def fluctuations(
         limits.nngp,
         limits.ntk,
         **values,
-        reference=sized.reference,
+        reference=width if sized.reference is None else sized.reference,
         _net=net,
         _sized=sized.net,
         _inputs=inputs,

@@ -55,8 +55,8 @@ def with_widths(net: Layer, widths: Sequence[float] | None, width: int | None = 
     """
     if widths is None:
         stated = [d.width for d in _hidden(net)]
-        if width is None and not any(stated):
-            return Sized(net, None, True)
+        if not any(stated):
+            return Sized(net, width, True)
         if width is None and not all(stated):
             raise ValueError(
                 "Some layers of the network state a width and others do not, so the widths' ratios are open. "
