@@ -38,7 +38,9 @@ const fonts = readFileSync(`${katex}/katex.min.css`, "utf8").replace(/@font-face
 });
 const style = (await build({ stdin: { contents: readFileSync(`${here}/src/style.css`, "utf8"), loader: "css" }, minify: true, write: false })).outputFiles[0].text;
 
+const licence = readFileSync(`${here}/node_modules/katex/LICENSE`, "utf8").trim();
 const page = readFileSync(`${here}/src/index.html`, "utf8")
+  .replace("<!--LICENCE-->", () => `<!--\nThis page contains KaTeX and its fonts (katex.org):\n\n${licence}\n-->`)
   .replace("/*STYLE*/", () => fonts + style.trim())
   .replace("/*SCRIPT*/", () => script.trim().replaceAll("</script", "<\\/script"));
 mkdirSync(dirname(target), { recursive: true });

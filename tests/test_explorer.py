@@ -49,7 +49,9 @@ def node(*words: str) -> str:
 
 @needs_node
 def test_the_kernels_in_javascript_are_the_librarys():
-    assert "# pass 1" in node("--test", "tests/kernels.test.mjs")
+    told = node("--test", "tests/kernels.test.mjs", "tests/state.test.mjs")
+    assert "# pass 6" in told
+    assert "# fail 0" in told
 
 
 def test_the_golden_numbers_are_still_the_librarys():
@@ -95,15 +97,16 @@ def test_a_visit_without_network():
     assert max(golden["closed"], golden["profile"]) < 1e-12
     assert max(golden["table"], golden["flow"]) < 1e-9
     assert golden["measures"] < 1e-8
-    # The script that was copied prints the numbers that are on the screen.
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(found["python"], "copied.py", "exec"), {})
-    lines = [line.split() for line in out.getvalue().splitlines()]
-    assert len(lines) == 6
-    for name, what, *values in lines:
-        expected = found["numbers"][name][what]
-        np.testing.assert_allclose(np.array(values, float), expected, rtol=1e-9, atol=1e-12)
+    # The scripts that were copied print the numbers that are on the screen.
+    for script in found["scripts"]:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(script["python"], "copied.py", "exec"), {})
+        lines = [line.split() for line in out.getvalue().splitlines()]
+        assert len(lines) == 6
+        for name, what, *values in lines:
+            expected = script["numbers"][name][what]
+            np.testing.assert_allclose(np.array(values, float), expected, rtol=1e-9, atol=1e-12)
 
 
 def run(*words: object):

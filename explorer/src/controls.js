@@ -105,6 +105,12 @@ export function buildControls(page, aside) {
     const v = Number(time.value);
     page.change({ time: v === 0 ? -Infinity : v === STEPS + 2 ? Infinity : Math.round((TIME.first + (v - 1) / 100) * 100) / 100 });
   });
+  const beside = /** @type {HTMLInputElement} */ (time.cloneNode());
+  beside.id = "twin-time";
+  beside.addEventListener("input", () => {
+    time.value = beside.value;
+    time.dispatchEvent(new Event("input"));
+  });
   const play = make("button", { type: "button", id: "play", onclick: () => page.play() }, "\u25b6 Play");
   const clock = make("output", { for: "time" });
   const bars = [document.getElementById("view-function"), document.getElementById("view-sphere")];
@@ -116,6 +122,7 @@ export function buildControls(page, aside) {
   const widthText = make("output", { for: "twin-width" });
   const twin = make("div", { class: "twinbar" }, make("label", { for: "twin-width" }, "width n"), width, widthText,
     make("button", { type: "button", class: "primary", id: "twin-train", onclick: () => page.train() }, "Train"),
+    make("label", { for: "twin-time" }, "time"), beside,
     make("progress", { id: "twin-progress", class: "hidden", max: 1, value: 0, "aria-label": "Training" }));
   document.querySelector("#view-twin .look")?.after(twin);
 
@@ -132,7 +139,7 @@ export function buildControls(page, aside) {
     again.classList.toggle("hidden", s.tab === "sphere");
     count.textContent = String(s.points.length);
     const v = s.time === -Infinity ? 0 : s.time === Infinity ? STEPS + 2 : Math.round((s.time - TIME.first) * 100) + 1;
-    if (Number(time.value) !== v) time.value = String(v);
+    for (const slider of [time, beside]) if (Number(slider.value) !== v) slider.value = String(v);
     const home = bars[s.tab === "sphere" ? 1 : 0];
     if (bar.parentElement !== home) home?.append(bar);
     play.textContent = page.playing ? "\u275a\u275a Pause" : page.still.matches ? "\u25b6 Step" : "\u25b6 Play";

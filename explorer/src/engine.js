@@ -1,7 +1,7 @@
 // From a state to everything that the views show. Runs in a worker; knows nothing of the page.
 
 import { activations, Outside } from "./math/activations.js";
-import { Spectral, times } from "./math/flow.js";
+import { interpolate, Spectral, times } from "./math/flow.js";
 import { layered, profile, Profile, scaleFree } from "./math/kernel.js";
 import { fft, root } from "./math/linalg.js";
 import { embed, probes, random } from "./state.js";
@@ -498,6 +498,7 @@ export function frame({ lon, lat }) {
 // --- smoothness and phases -----------------------------------------------------------------------------------------
 
 const SAMPLES = 4096;
+const MOST_MEASURED = 200; // points; beyond, the measures cost seconds
 
 /** e^-1 I_k(1): the Gaussian kernel's eigenvalues on the circle. @param {number} k */
 export function gaussianEigenvalue(k) {
@@ -522,15 +523,15 @@ const FLOORED = Float64Array.from({ length: SAMPLES }, (_, i) => {
  */
 export function smoothness(s, net, file) {
   const n = s.points.length;
-  if (s.tab !== "circle" || !n) return null;
+  if (s.tab !== "circle" || !n || n > MOST_MEASURED) return null;
   const k = kernels(net, s.tab, file);
   if (!k.certified) return null;
   const x = s.points.map((p) => embed("circle", p));
   const y = s.points.map((p) => p[1]);
-  const c = new Spectral(k.matrix(x, x, s.kind, true), n).dual(Infinity, y);
+  const c = interpolate(k.matrix(x, x, s.kind, true), n, y);
   const gauss = new Float64Array(n * n);
   for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) gauss[i * n + j] = Math.exp(Math.cos(s.points[i][0] - s.points[j][0]) - 1);
-  const g = new Spectral(gauss, n).dual(Infinity, y);
+  const g = interpolate(gauss, n, y);
   const f = new Float64Array(SAMPLES), h = new Float64Array(SAMPLES);
   for (let q = 0; q < SAMPLES; q++) {
     const b = -Math.PI + (2 * Math.PI * q) / SAMPLES;

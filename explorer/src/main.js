@@ -29,7 +29,13 @@ export function make(tag, props = {}, ...children) {
 }
 
 
-const INTERACTIVE = ["function", "sphere", "gram", "phase"];
+/** @type {Record<string, string>} What keys do on a view. */
+const KEYS = {
+  function: "Keys: n and p choose a point, arrows move it, Enter adds one, Delete removes it.",
+  sphere: "Keys: arrows turn the globe, Enter adds a point in its middle, Delete removes the chosen one.",
+  gram: "Keys: arrows choose the pair.",
+  phase: "Keys: arrows move the network.",
+};
 
 export class Page {
   constructor() {
@@ -236,7 +242,7 @@ export class Page {
       this.draw();
     }, { rootMargin: "120px" });
     for (const view of views) {
-      const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { tabindex: 0, role: INTERACTIVE.includes(view.id) ? "application" : "img", "aria-label": view.title, "aria-describedby": `say-${view.id}`, style: `height:${view.height}px`, "data-view": view.id }));
+      const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { tabindex: 0, role: KEYS[view.id] ? "application" : "img", "aria-label": view.title, "aria-describedby": `say-${view.id}`, style: `height:${view.height}px`, "data-view": view.id, ...(KEYS[view.id] ? { title: KEYS[view.id] } : {}) }));
       const note = make("p", { class: "sr", id: `say-${view.id}` });
       const save = make("span", { class: "save" }, ...["PNG", "SVG"].map((kind) =>
         make("button", { type: "button", "aria-label": `Save \u201c${view.title}\u201d as ${kind}`, onclick: () => this.save(view, kind) }, kind)));
@@ -249,7 +255,7 @@ export class Page {
     }
     const measures = make("section", { class: "card view", id: "view-measures", "aria-label": "Smoothness and comparison" },
       make("div", { class: "head" }, make("h2", {}, "In numbers")),
-      make("p", { class: "look" }, "Both smoothness measures of the papers for the interpolant, trained for ever, on 4096 points of the circle."),
+      make("p", { class: "look" }, "Both smoothness measures of the papers for the interpolant, trained for ever, on 4096 points of the circle (for up to 200 samples)."),
       make("table", { id: "measures" }));
     byId("view-twin").before(measures);
     new ResizeObserver(() => this.draw()).observe(main);

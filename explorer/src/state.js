@@ -25,7 +25,7 @@ export const MOST_POINTS = 500;
 export const newNet = (over) => ({ kind: "mlp", act: "relu", depth: 3, w: 1.414, b: 0, alpha: 0.1, ...over });
 
 /** Numbers that a URL writes exactly. @param {number} v @param {number} [digits] */
-export const round = (v, digits = 4) => Number(v.toFixed(digits));
+export const round = (v, digits = 4) => Number(v.toFixed(digits)) + 0; // no negative zero
 
 const target = (/** @type {number} */ b) => Math.cos(b) / 2 + Math.sin(4 * b);
 
@@ -197,8 +197,9 @@ export function decode(hash) {
   if (points !== undefined) s.points = cleanPoints(s.tab, points.split("_").map((p) => p.split(",")));
   else s.points = presets.six.make(s.tab);
   const n = s.points.length;
-  const [i, j] = (pair ?? "").split(",").map((v) => within(v, [0, Math.max(n - 1, 0)], 0));
-  s.pair = [Math.round(i) || 0, Math.round(j ?? 1) || 0];
+  const [i, j] = (pair ?? "").split(",");
+  const index = (/** @type {string | undefined} */ v, /** @type {number} */ otherwise) => Math.round(within(v, [0, Math.max(n - 1, 0)], Math.min(otherwise, Math.max(n - 1, 0))));
+  s.pair = [index(i, 0), index(j, 1)];
   const [draws, seed, width] = (rest ?? "").split(",");
   s.draws = Math.round(within(draws, [0, 8], s.draws));
   s.seed = Math.round(within(seed, [0, 9999], s.seed));

@@ -22,15 +22,15 @@ export const stops = [
   {
     title: "What does \u03b1 do?",
     view: "function",
-    text: "A ResNet whose branches are attenuated by a small \u03b1 is close to a linear network, smooth at any depth; \u03b1 = 1 brings the MLP\u2019s roughness back.",
+    text: "A ResNet whose branches are attenuated by a small \u03b1 is close to a linear network, smooth at any depth; \u03b1 = 1 brings much of the MLP\u2019s roughness back.",
     attempt: "Move \u03b1 from 0.001 to 2 and watch the kink, the spectrum and the two measures of smoothness together.",
     set: () => ({ tab: "circle", kind: "ntk", a: newNet({ kind: "resnet", depth: 15, alpha: 0.3, w: 1 }), b: null, points: presets.ten.make("circle"), time: Infinity, draws: 2 }),
   },
   {
     title: "Why are wide networks lazy?",
     view: "twin",
-    text: "In a wide network each weight moves little while the outputs move much, so its kernel stays what it was: the gap to the infinite network falls like n^(\u22121/2).",
-    attempt: "Press Train, wait for the dots, then scrub time; try n = 32 and n = 512.",
+    text: "In a wide network each weight moves little while the outputs move much, so its kernel stays what it was: the gap to the infinite network falls like 1/\u221an.",
+    attempt: "Press Train, wait for the dots, then move the time beside it; try n = 32 and n = 512.",
     set: () => ({ tab: "circle", kind: "ntk", a: newNet({ depth: 2 }), b: null, points: presets.six.make("circle"), time: 1, draws: 0, width: 128 }),
   },
   {

@@ -81,8 +81,8 @@ try {
   // The script, and the numbers that it must print.
   await evaluate("navigator.clipboard.writeText = async (t) => { window.copied = t; }; document.getElementById('copy-python').click()");
   await browser.until("window.copied", "the script");
-  found.python = await evaluate("copied");
-  found.numbers = await evaluate(`Object.fromEntries(["a", "b"].map((k) => { const l = widelimit.page.scene.result[k]; return [k.toUpperCase(), { eigenvalues: [...l.values], mean: [...l.probe.mean], std: [...l.probe.std] }]; }))`);
+  const numbers = () => evaluate(`Object.fromEntries(["a", "b"].map((k) => { const l = widelimit.page.scene.result[k]; return [k.toUpperCase(), { eigenvalues: [...l.values], mean: [...l.probe.mean], std: [...l.probe.std] }]; }))`);
+  found.scripts = [{ python: await evaluate("copied"), numbers: await numbers() }];
 
   // The finite twin.
   await evaluate("widelimit.page.change({ b: null, width: 32, a: { ...widelimit.page.state.a, depth: 2 } }); document.getElementById('twin-train').click()");
@@ -117,6 +117,9 @@ try {
   }
   assert.equal(await evaluate("document.getElementById('tour').hidden"), true);
   found.words = await evaluate("[...document.querySelectorAll('[id^=say-]')].map((n) => n.textContent.length)");
+
+  await visit("#1!l!nngp!r,gelu,4,1.5,0.3,0.5!m,sin,3,1.4,0.5,0.1!e1!-1.1,1_0.2,0.55_1.5,-1!0,1!3,1,128");
+  found.scripts.push({ python: await evaluate("widelimit.page.python()"), numbers: await numbers() });
 
   // Garbage and extremes: a finite picture or a sentence.
   const many = Array.from({ length: 500 }, (_, k) => `${(-3.14 + k * 0.0125).toFixed(4)},${Math.sin(k).toFixed(2)}`).join("_");

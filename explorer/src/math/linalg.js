@@ -162,7 +162,7 @@ export function root(matrix, n) {
   for (let j = 0; j < n; j++) {
     let pivot = matrix[j * n + j];
     for (let k = 0; k < j; k++) pivot -= l[j * n + k] ** 2;
-    if (pivot < 1e-11 * top) continue;
+    if (!(pivot > 1e-11 * top)) continue;
     const r = Math.sqrt(pivot);
     l[j * n + j] = r;
     for (let i = j + 1; i < n; i++) {

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
+from widelimit._base.structured import Points
 from widelimit.describe import infer
 from widelimit.layers import Layer
 from widelimit.width import Fluctuations, expect_derived, fluctuations
@@ -13,7 +13,7 @@ from widelimit.width import Fluctuations, expect_derived, fluctuations
 from ._parameterise import How
 
 
-def around_limit(net: Layer, how: How, x1: ArrayLike, x2: ArrayLike | None = None) -> Fluctuations:
+def around_limit(net: Layer, how: How, x1: Points, x2: Points | None = None) -> Fluctuations:
     """The fluctuations of the network's kernels, its width being the reference.
 
     Example:
