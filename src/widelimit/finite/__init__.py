@@ -10,8 +10,8 @@ from ._forward import apply_weights as apply_weights
 from ._forward import forward as forward
 from ._init import draw as draw
 from ._init import draw_weights as draw_weights
+from ._make import finite as finite
 from ._network import FiniteNetwork as FiniteNetwork
-from ._network import finite as finite
 from ._sample import Estimate as Estimate
 from ._sample import SampledKernels as SampledKernels
 from ._sample import WidthConvergence as WidthConvergence

@@ -23,7 +23,8 @@ from widelimit.layers import Dropout, Layer
 from ._convention import as_points
 from ._distance import expected_distances
 from ._law import draw_law, expect_law, law_batch
-from ._network import FiniteNetwork, finite
+from ._make import finite
+from ._network import FiniteNetwork
 
 Progress = Callable[[int, int], None]
 Both = tuple[Float[Tensor, "n1 n2 ..."], Float[Tensor, "n1 n2 ..."]]  # NNGP and NTK of one network
