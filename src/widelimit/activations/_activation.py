@@ -48,6 +48,7 @@ class Activation:
         breaks: Points where $\varphi$ or a derivative of it jumps.
         lipschitz: $C_\varphi=\sup|\varphi'|$, where finite (for the Jacobian bounds).
         moment: $E[\varphi(\sqrt q z)^2]$ as a function of q; by default `dual` at $u=v$.
+        cost: What an entry takes, erf being 1: small tiles and well compiled programs are for large ones.
         has_ntk: Whether $\varphi'$ is square integrable, so that the tangent kernel exists.
         registered: Whether the name finds this object (set by `register`).
         latex: $\varphi$ in LaTeX.
@@ -73,6 +74,7 @@ class Activation:
     cites: tuple[str, ...] = ()
     moment: Callable[[Matrix], Matrix] | None = None
     dual_and_dot: Callable[[Cov], tuple[Matrix, Matrix]] | None = None
+    cost: float = 1.0
 
     @property
     def closed_form(self) -> bool:
