@@ -8,7 +8,9 @@ stops being right to rounding, never what is computed.
 
 PROFILE_PAYS = 2**16  # entries; from here a profile repays its construction (0.1 s when compiled)
 SMALL_TILE = 32  # points; side of the tiles of small matrices, one program for all their sizes
+LIGHT_TILE = 8  # points; the same where an entry is a sum of many terms
 TINY_TILE = 4  # points; the same where each entry costs a two-dimensional quadrature
+WELL_COMPILED = 2.0  # seconds, by estimate, of a small matrix from which compiling well repays
 SMALL_TILES = 16  # tiles; up to 128 x 128 points compiling costs more than running, so it is cheap
 CAPACITIES = (32, 128, 256, 512, 1024, 2048)  # points; sizes for which large programs are compiled
 KNOWN_LENGTH = 2048  # points; beyond, tiles of unused rows are computed rather than counted

@@ -68,7 +68,7 @@ def gauss_rule(nodes: int, digits: int = 40) -> tuple[tuple[Any, Any], ...]:
     import mpmath
 
     with mpmath.workdps(digits + 20):
-        m = mpmath.mp
+        m: Any = mpmath.mp
         step = m.mpf(1) / max(24, digits // 2)
         grid = [step * i for i in range(int(-2.9 / step), int(2.4 / step))]
         mass = [step * m.exp(t) * density(m.exp(t), m) for t in grid]

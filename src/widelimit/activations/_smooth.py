@@ -10,6 +10,7 @@ from widelimit._base.thresholds import VARIANCES
 
 from ._activation import Activation, register
 from ._cov import Cov, Matrix
+from ._gap import line_gap
 from ._shares import (
     Shares,
     gate_bulk,
@@ -85,13 +86,18 @@ def _gelu_dot(cov: Cov) -> Matrix:
     return (jnp.pi / 2 + s.arc + gate_tilt(s)) / (2 * jnp.pi)
 
 
+def _gelu(x: Matrix) -> Matrix:
+    return x * (1 + erf_fn(x / math.sqrt(2))) / 2
+
+
 gelu = register(
     Activation(
         "gelu",
-        lambda x: x * (1 + erf_fn(x / math.sqrt(2))) / 2,
+        _gelu,
         dual=_gelu_dual,
         dual_dot=_gelu_dot,
         mean_dot=lambda c: gate_mean_dot(Shares.of(c, 1.0)),
+        gap=line_gap(_gelu, sides=2),
         lipschitz=1.1289041451,  # at x = sqrt(2)
         latex=r"x\,\Phi(x)",
         cites=("tsuchida2021avoiding",),

@@ -81,7 +81,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         weights = as_weights(sample_weight, len(X))
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        check_size(targets, "y")
+        check_size(targets, "y", fitted=True)
         self._flat = np.ndim(y) == 1
         self._fit_targets(targets, weights)
         self._fit_network(X, (targets - self._mean) / self._scale, weights)

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 _LARGEST = 1e100  # squares and products of what is larger overflow
+_SMALLEST = 1e-150  # squares of what is smaller underflow
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,7 @@ def fit_scaling(
         >>> s(np.array([[3.0, 8.0]]))
         array([[2., 1.]])
     """
-    check_size(x, "X")
+    check_size(x, "X", fitted=True)
     if not standardise:
         return Scaling(np.zeros(x.shape[1]), np.ones(x.shape[1]), sphere)
     mean, scale = moments(x, weights)
@@ -67,9 +68,14 @@ def moments(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return np.where(used.max(0) == used.min(0), used[0], mean), np.where(constant, 1.0, std)
 
 
-def check_size(x: np.ndarray, name: str) -> None:
-    """Refuse numbers whose squares overflow."""
+def check_size(x: np.ndarray, name: str, *, fitted: bool = False) -> None:
+    """Refuse numbers whose squares overflow and, where scales are taken from them, underflow."""
     largest = float(np.abs(x).max(initial=0))
+    if fitted and 0 < largest < _SMALLEST:
+        raise ValueError(
+            f"{name} contains nothing larger than {largest:.1e}; below {_SMALLEST:.0e} squares underflow. "
+            "Rescale it."
+        )
     if largest > _LARGEST:
         raise ValueError(
             f"{name} contains {largest:.1e}; beyond {_LARGEST:.0e} squares overflow. Rescale it."
