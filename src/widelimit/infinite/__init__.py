@@ -1,5 +1,7 @@
 """Infinite width: kernel propagation, profiles, Gram matrices."""
 
+from ._cost import Cost as Cost
+from ._cost import cost as cost
 from ._host import HostPoints as HostPoints
 from ._host import host_correlation as host_correlation
 from ._host import host_points as host_points
