@@ -118,12 +118,8 @@ class Graphs(_Structured):
         return Graphs(self.x[index], self.adjacency[index])
 
 
-Points = ArrayLike | Masked | Graphs  # what callers give
-
-
-def has_pixels(x: Any) -> bool:
-    """Whether inputs have spatial axes."""
-    return isinstance(x, _Structured) or np.ndim(x) > 2
+# What the kernels take: an array, or one that carries more.
+Data = ArrayLike | Masked | Graphs
 
 
 def as_images(x1: Any, x2: Any = None) -> Inputs:

@@ -71,14 +71,14 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         """Fit the network.
 
         Args:
-            X: Shape (n, d).
+            X: Shape (n, d), or (n, *spatial, channels) for a `network` that reads pixels.
             y: Class labels, shape (n,), at least two different ones.
             sample_weight: Shape (n,), at least 0; a weight of 2 is the row twice.
 
         Returns:
             Itself.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = validate_data(self, self._rows(X, fitting=True), y, dtype=np.float64)
         check_classification_targets(y)
         weights = as_weights(sample_weight, len(X))
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -134,7 +134,7 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
 
     def _outputs(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, self._rows(X), dtype=np.float64, reset=False)
         return self._mean + self._fit.mean(self._scaling(X))
 
     def _class_weights(self, y: Any, labels: np.ndarray, weights: np.ndarray) -> Any:

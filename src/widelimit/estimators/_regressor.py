@@ -66,14 +66,21 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
         """Fit the network.
 
         Args:
-            X: Shape (n, d).
+            X: Shape (n, d), or (n, *spatial, channels) for a `network` that reads pixels.
             y: Shape (n,) or (n, k).
             sample_weight: Shape (n,), at least 0; a weight of 2 is the row twice.
 
         Returns:
             Itself.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        X, y = validate_data(
+            self,
+            self._rows(X, fitting=True),
+            y,
+            dtype=np.float64,
+            multi_output=True,
+            y_numeric=True,
+        )
         weights = as_weights(sample_weight, len(X))
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         check_size(targets, "y")
@@ -96,7 +103,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
             the covariance, shape (m, m) or (m, m, k), where they were asked for.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, self._rows(X), dtype=np.float64, reset=False)
         points = self._scaling(X)
         if not (return_std or return_cov):
             return self._answer(self._mean + self._scale * self._fit.mean(points))
@@ -133,7 +140,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
         """
         check_is_fitted(self)
         X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=False
+            self, self._rows(X), y, dtype=np.float64, multi_output=True, y_numeric=True, reset=False
         )
         group = self._fit.problem.data.group
         if len(X) != len(group):

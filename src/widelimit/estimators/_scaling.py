@@ -32,7 +32,12 @@ class Scaling:
 
 
 def fit_scaling(
-    x: np.ndarray, weights: np.ndarray, *, standardise: bool, sphere: bool = False
+    x: np.ndarray,
+    weights: np.ndarray,
+    *,
+    standardise: bool,
+    sphere: bool = False,
+    channels: int | None = None,
 ) -> Scaling:
     """Mean and standard deviation of each column under the weights; constants have scale 1.
 
@@ -41,6 +46,7 @@ def fit_scaling(
         weights: Shape (n,), not all 0.
         standardise: False leaves the columns as they are.
         sphere: Whether rows are put on a sphere afterwards.
+        channels: The number of channels where rows are images; all pixels of a channel are scaled alike.
 
     Returns:
         The scaling.
@@ -53,8 +59,11 @@ def fit_scaling(
     check_size(x, "X")
     if not standardise:
         return Scaling(np.zeros(x.shape[1]), np.ones(x.shape[1]), sphere)
-    mean, scale = moments(x, weights)
-    return Scaling(mean, scale, sphere)
+    if channels is None:
+        return Scaling(*moments(x, weights), sphere)
+    pixels = x.shape[1] // channels
+    mean, scale = moments(x.reshape(-1, channels), np.repeat(weights, pixels))
+    return Scaling(np.tile(mean, pixels), np.tile(scale, pixels), sphere)
 
 
 def moments(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from widelimit._base.arrays import convention, is_transformed
 from widelimit._base.keys import as_key
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count, concrete
-from widelimit._base.structured import Points
+from widelimit._base.structured import Data
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.describe import expect_network, infer
 from widelimit.interpret import facts
@@ -111,7 +111,7 @@ class FiniteNetwork(eqx.Module):
         return draw(self.net, root, key, dtype, self._how)
 
     def apply(
-        self, params: Params, x: Points, key: Seed | None = None
+        self, params: Params, x: Data, key: Seed | None = None
     ) -> Float[Tensor, "n *pixels outputs"]:
         r"""The outputs $f(x)$, shape (points, outputs), or (points, *pixels, outputs) where pixels remain.
 
@@ -142,8 +142,8 @@ class FiniteNetwork(eqx.Module):
     def ntk(
         self,
         params: Params,
-        x1: Points,
-        x2: Points | None = None,
+        x1: Data,
+        x2: Data | None = None,
         outputs: str = "full",
         key: Seed | None = None,
     ) -> Float[Tensor, "n1 n2 *outputs"]:
@@ -197,8 +197,8 @@ class FiniteNetwork(eqx.Module):
     def nngp(
         self,
         params: Params,
-        x1: Points,
-        x2: Points | None = None,
+        x1: Data,
+        x2: Data | None = None,
         key: Seed | None = None,
     ) -> Float[Tensor, "n1 n2 *pixels"]:
         r"""The empirical NNGP kernel: the covariance of an output over the last layer's weights.

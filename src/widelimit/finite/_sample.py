@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from widelimit._base.arrays import convention
 from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
-from widelimit._base.structured import Points
+from widelimit._base.structured import Data
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
 from widelimit.layers import Dropout, Layer
@@ -55,8 +55,8 @@ class SampledKernels(NamedTuple):
 
 def monte_carlo_kernels(
     net: Layer | FiniteNetwork,
-    x1: Points,
-    x2: Points | None = None,
+    x1: Data,
+    x2: Data | None = None,
     *,
     width: int = 1000,
     samples: int = 30,
@@ -128,8 +128,8 @@ class _Welford:
 def _draw_kernels(
     network: FiniteNetwork,
     key: Seed,
-    x1: Points,
-    x2: Points | None,
+    x1: Data,
+    x2: Data | None,
 ) -> Both:
     params = network.init(key, x1.shape[1:], dtype=x1.dtype)
     noise = jax.random.fold_in(key, 1) if has_dropout(network.net) else None
@@ -137,7 +137,7 @@ def _draw_kernels(
     return network.nngp(params, x1, x2, noise), theta / _outputs(network, params, x1)
 
 
-def _outputs(network: FiniteNetwork, params: Params, x: Points) -> int:
+def _outputs(network: FiniteNetwork, params: Params, x: Data) -> int:
     return jax.eval_shape(network.apply, params, x).shape[-1]
 
 
@@ -167,7 +167,7 @@ class WidthConvergence(NamedTuple):
 
 def width_convergence(
     net: Layer,
-    x: Points,
+    x: Data,
     widths: Sequence[int] = (128, 256, 512, 1024),
     *,
     samples: int = 10,
@@ -219,7 +219,7 @@ def width_convergence(
     return WidthConvergence(np.array(widths), error, stderr, *fit_power(widths, error, stderr))
 
 
-def _doubled(x: Points) -> Points:
+def _doubled(x: Data) -> Data:
     """The points in double precision."""
     double = lambda a: np.asarray(a, np.float64) if jnp.issubdtype(a.dtype, jnp.floating) else a
     return jax.tree.map(double, x)

@@ -21,7 +21,7 @@ from widelimit._base.numerics import safe_divide, safe_sqrt
 from ._correlation import correlation
 from ._pair import Pair, outer
 
-Table = Int[np.ndarray, "positions taps"]
+Table = Int[np.ndarray, "_ _"]
 Array_ = Float[Array, "..."]
 
 
@@ -102,7 +102,7 @@ def _taps(q: Array_, tables: Sequence[Table], axes: Sequence[int]) -> list[Array
     return parts
 
 
-def _take(value: Array_, index: Int[np.ndarray, " positions"], axis: int) -> Array_:
+def _take(value: Array_, index: Int[np.ndarray, " _"], axis: int) -> Array_:
     n = value.shape[axis]
     places = np.where(index < 0, n, index)
     if len(places) and (np.diff(places) == 1).all() and places[-1] < n:

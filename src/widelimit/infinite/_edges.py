@@ -38,6 +38,7 @@ class Edge(State):
         tape: What the slices will read; all signals of a network write into it.
         dtype: The dtype of the pairs, in which shares are kept.
         still: Whether only equal positions are wanted; otherwise what changes displacements refuses.
+        seen: The windows that slid, and over how many pixels, for who wants to know.
     """
 
     question: ClassVar[str] = "the kernels by slices"
@@ -47,6 +48,7 @@ class Edge(State):
     tape: list[Any]
     dtype: str
     still: bool
+    seen: list[tuple[Window, Sites]] = dataclasses.field(default_factory=list)
 
     def _of(self, q: Array_, sites: Sites | None = None) -> Self:
         return dataclasses.replace(self, q=q, sites=self.sites if sites is None else sites)
@@ -82,6 +84,7 @@ class Edge(State):
         moves = not self.still and max(window.steps(len(self.sites)), default=1) > 1
         if window.transposed or moves:
             raise self.refusal("a window changes displacements")
+        self.seen.append((window, self.sites))
         root = safe_sqrt(self.q)
         parts = taps(root, window, self.sites)
         total = jnp.sum(parts**2, axis=0)

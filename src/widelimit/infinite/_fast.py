@@ -3,7 +3,7 @@
 import functools
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -76,52 +76,30 @@ def staged(net: Layer, sites: Sites) -> tuple[Stage, Layer, Layer] | None:
         return None
     if any(not (act.closed_form or act.degree is not None) for act in facts(body).activations):
         return None  # the general path chooses series by the variances that it meets
-    log = _Log()
-    edge = Edge(
-        jax.ShapeDtypeStruct((*sites, 1), np.float64), sites, [], "float64", readout == "flatten"
-    )
+    still, seen = readout == "flatten", []
+    walk = lambda q: interpret(body, Edge(q, sites, [], "float64", still, seen)).q
     try:
         with jax.enable_x64(True):
-            jax.eval_shape(lambda q: interpret(body, log.watch(edge, q)).q, edge.q)
+            jax.eval_shape(walk, jax.ShapeDtypeStruct((*sites, 1), np.float64))
     except ValueError:
         return None
-    around = log.around(sites, still=readout == "flatten")
+    around = (1,) * len(sites) if still else _circles(sites, seen)
     if around is None:
         return None
     return Stage(split(body)[0], split(tail)[0], readout, sites, around), body, tail
 
 
-class _Log:
-    """The windows that a network slides, and over how many pixels."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[Window, Sites]] = []
-
-    def watch(self, edge: Edge, q: Any) -> Edge:
-        seen = self.seen
-
-        class Watched(Edge):
-            """An edge that notes its windows."""
-
-            def windowed(self, window: Window, width: int | None) -> Edge:
-                seen.append((window, self.sites))
-                return super().windowed(window, width)
-
-        return Watched(q, edge.sites, [], edge.dtype, edge.still)
-
-    def around(self, sites: Sites, *, still: bool) -> Sites | None:
-        """The circles: room for what windows reach beyond the edge; None where paddings do not agree."""
-        if still:
-            return (1,) * len(sites)
-        wide = [(w, s) for w, s in self.seen if max(len(t[0]) for t in w.tables(s)) > 1]
-        circular = [w.padding == "circular" for w, _ in wide]
-        if any(circular):
-            return sites if all(circular) else None
-        room = [*sites]
-        for window, here in wide:
-            for axis, (_, _, _, front, behind) in enumerate(frame(window, here)):
-                room[axis] = max(room[axis], here[axis] + max(front, behind))
-        return tuple(room)
+def _circles(sites: Sites, seen: Sequence[tuple[Window, Sites]]) -> Sites | None:
+    """Room for what windows reach beyond the edge; None where paddings do not agree."""
+    wide = [(w, s) for w, s in seen if w.taps(len(s)) > 1]
+    circular = [w.padding == "circular" for w, _ in wide]
+    if any(circular):
+        return sites if all(circular) else None
+    room = [*sites]
+    for window, here in wide:
+        for axis, (_, _, _, front, behind) in enumerate(frame(window, here)):
+            room[axis] = max(room[axis], here[axis] + max(front, behind))
+    return tuple(room)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -137,9 +115,9 @@ def side_of(stage: Stage, numbers: Numbers, x: Array_) -> Side:
     out = interpret(join(stage.body, numbers), start)
     pixels = tuple(range(len(out.sites)))
     if stage.readout == "flatten":
-        total = jnp.sum(out.q, axis=pixels)
+        total = jnp.sum(out.q, axis=pixels, keepdims=True)
         end = HALF * safe_sqrt(out.q) * inverse(total)
-        return Side(unit, tape, end.astype(x.dtype), total / math.prod(out.sites))
+        return Side(unit, tape, end.astype(x.dtype), total.reshape(-1) / math.prod(out.sites))
     size = math.prod(out.sites) if stage.readout == "mean" else 1
     root = safe_sqrt(out.q) / size
     total = jnp.sum(root, axis=pixels)

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import Inputs, as_array, as_inputs
 from widelimit._base.passes import once_for_each_network
-from widelimit._base.structured import Points, as_images
+from widelimit._base.structured import Data, as_images
 from widelimit._base.thresholds import MATVEC_ENTRIES
-from widelimit.describe import check, expect_network
+from widelimit.describe import check, check_pixels, expect_network
 from widelimit.layers import Layer
 
 from ._evaluate import Request, evaluate, on_device, scope_of
@@ -49,6 +49,7 @@ class PreparedKernel(eqx.Module):
         kind: "nngp" or "ntk".
         scope: The range of |x|^2/d that was announced, or None.
         path: "layers" or "profile" where only that one is to be used, or None.
+        layout: The shape (*spatial, channels) of an input where inputs come as rows, or None.
     """
 
     numbers: Numbers
@@ -56,17 +57,19 @@ class PreparedKernel(eqx.Module):
     kind: str = eqx.field(static=True)
     scope: Scope | None = eqx.field(static=True, default=None)
     path: Path | None = eqx.field(static=True, default=None)
+    layout: tuple[int, ...] | None = eqx.field(static=True, default=None)
 
     @property
     def net(self) -> Layer:
         """The network."""
         return join(self.form, self.numbers)
 
-    def __call__(self, x1: Points, x2: Points | None = None) -> Any:
+    def __call__(self, x1: Data, x2: Data | None = None) -> Any:
         """The kernel matrix.
 
         Args:
-            x1: Points, shape (n1, d). NumPy in, NumPy out; JAX in, JAX out.
+            x1: Points, shape (n1, d), or (n1, *spatial, channels) where the network reads pixels; `Masked`,
+            `Graphs`. NumPy in, NumPy out; JAX in, JAX out.
             x2: Points, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
 
         Returns:
@@ -74,7 +77,7 @@ class PreparedKernel(eqx.Module):
         """
         return self._evaluate((self.kind,), x1, x2)[0]
 
-    def both(self, x1: Points, x2: Points | None = None) -> Kernels:
+    def both(self, x1: Data, x2: Data | None = None) -> Kernels:
         """Both kernels at once, for little more than the price of one."""
         return Kernels(*self._evaluate(("nngp", "ntk"), x1, x2))
 
@@ -83,19 +86,24 @@ class PreparedKernel(eqx.Module):
         return (image_kernels if self.pixels else evaluate)(self._request(*wanted), inputs)
 
     def _read(self, x1: Any, x2: Any = None) -> Inputs:
-        return as_images(x1, x2) if self.pixels else as_inputs(x1, x2)
+        if not self.pixels:
+            return as_inputs(x1, x2)
+        if self.layout is not None:
+            whole = lambda x: None if x is None else x.reshape(len(x), *self.layout)
+            x1, x2 = whole(x1), whole(x2)
+        return as_images(x1, x2)
 
     @property
     def pixels(self) -> bool:
         """Whether the network reads pixels: inputs have shape (n, *spatial, channels)."""
         return facts(self.form).pixels
 
-    def diagonal(self, x: Points) -> Any:
+    def diagonal(self, x: Data) -> Any:
         """The kernel of each point with itself, shape (n,), at a cost of O(n)."""
         rule = image_diagonal if self.pixels else diagonal
         return rule(self._request(self.kind), self._read(x))[0]
 
-    def matvec(self, x1: Points, x2: Points | None, v: ArrayLike) -> Any:
+    def matvec(self, x1: Data, x2: Data | None, v: ArrayLike) -> Any:
         """The matrix times v, without the matrix being stored.
 
         Args:
@@ -122,9 +130,12 @@ class PreparedKernel(eqx.Module):
     def _product(self, inputs: Inputs, vector: Any) -> Any:
         """Strips of rows, which are not kept."""
         second = inputs.x1 if inputs.x2 is None else inputs.x2
+        request = self._request(self.kind)
         rows = max(MATVEC_ENTRIES // len(second) // 16, 1)
         parts = [
-            self(inputs.x1[i : i + rows], second) @ vector for i in range(0, len(inputs.x1), rows)
+            image_kernels(request, inputs._replace(x1=inputs.x1[i : i + rows], x2=second))[0]
+            @ vector
+            for i in range(0, len(inputs.x1), rows)
         ]
         return np.concatenate(parts) if inputs.numpy else jnp.concatenate(parts)
 
@@ -140,9 +151,29 @@ class PreparedKernel(eqx.Module):
         with jax.enable_x64(True):
             return on_device(request, Inputs(x1, x2, False, x1.dtype))[0]
 
+    def of_rows(self, layout: tuple[int, ...]) -> "PreparedKernel":
+        """The same kernel for inputs (*spatial, channels) that come as rows of a matrix.
+
+        What solves and regresses works on matrices of points. The network must end in a vector.
+        """
+        if not self.pixels:
+            raise ValueError(
+                f"Points of shape {layout} have pixels, which the network does not read. Let it begin with "
+                "Flatten() or a convolution, or give the points as rows."
+            )
+        left = check_pixels(self.net, tuple(layout[:-1]), layout[-1])
+        if left:
+            raise ValueError(
+                f"The network's output has {' x '.join(map(str, left))} pixels; one number for each output is "
+                "needed. Put Flatten() or GlobalAvgPool() before its last Dense()."
+            )
+        return PreparedKernel(
+            self.numbers, self.form, self.kind, self.scope, self.path, tuple(layout)
+        )
+
     def by(self, path: Path) -> "PreparedKernel":
         """The same kernel evaluated layer by layer, or by its profile, only: the numbers agree."""
-        return PreparedKernel(self.numbers, self.form, self.kind, self.scope, path)
+        return PreparedKernel(self.numbers, self.form, self.kind, self.scope, path, self.layout)
 
     def _request(self, *wanted: str) -> Request:
         return Request(self.form, self.numbers, wanted, self.scope, self.path)
@@ -160,15 +191,21 @@ class PreparedKernel(eqx.Module):
         return _restore, self._key()
 
     def _key(self) -> tuple[Any, ...]:
-        return self.net, self.kind, self.scope, self.path
+        return self.net, self.kind, self.scope, self.path, self.layout
 
 
-def _restore(net: Layer, kind: str, scope: Scope | None, path: Path | None) -> PreparedKernel:
+def _restore(
+    net: Layer,
+    kind: str,
+    scope: Scope | None,
+    path: Path | None,
+    layout: tuple[int, ...] | None = None,
+) -> PreparedKernel:
     form, numbers = split(net)
-    return PreparedKernel(numbers, form, kind, scope, path)
+    return PreparedKernel(numbers, form, kind, scope, path, layout)
 
 
-def prepare(net: Layer, kind: str = "ntk", like: Points | None = None) -> PreparedKernel:
+def prepare(net: Layer, kind: str = "ntk", like: Data | None = None) -> PreparedKernel:
     """Check a network once, and get its kernel as a value that is evaluated often.
 
     Args:

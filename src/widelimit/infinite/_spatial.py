@@ -127,13 +127,18 @@ def _run(
     net: Layer, x1: Any, x2: Any, wanted: Demand, kernels: tuple[str, ...], dtype: str
 ) -> tuple[Float[Array, "..."], ...]:
     """The kernels of two batches, layer by layer."""
-    (first, one), (second, two) = _read(x1, dtype), _read(x1 if x2 is None else x2, dtype)
-    own1 = from_pixels(first, first, own=True) if wanted.own else None
-    own2 = from_pixels(second, second, own=True) if wanted.own and x2 is not None else None
-    same = jnp.eye(len(first), dtype=bool) if x2 is None else None
-    start = Images(from_pixels(first, second), own1, own2, one, two, same, tuple(first.shape[1:-1]))
-    out = interpret(net, start).cross
+    out = interpret(net, images_of(x1, x2, dtype, own=wanted.own)).cross
     return kernel_values(out, kernels, out.size)
+
+
+def images_of(x1: Any, x2: Any, dtype: str, *, own: bool) -> Images:
+    """Two batches of inputs as a state; without the second, the first with itself."""
+    (first, one), (second, two) = _read(x1, dtype), _read(x1 if x2 is None else x2, dtype)
+    own1 = from_pixels(first, first, own=True) if own else None
+    own2 = from_pixels(second, second, own=True) if own and x2 is not None else None
+    same = jnp.eye(len(first), dtype=bool) if x2 is None else None
+    sites = tuple(first.shape[1:-1])
+    return Images(from_pixels(first, second), own1, own2, one, two, same, sites)
 
 
 def _read(x: Any, dtype: str) -> tuple[Float[Array, "..."], Extras]:

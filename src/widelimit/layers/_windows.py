@@ -15,7 +15,7 @@ from jaxtyping import Int
 
 Sites = tuple[int, ...]  # the sizes of the spatial axes
 Extent = int | tuple[int, ...]  # along every axis the same, or one for each
-Table = Int[np.ndarray, "positions taps"]
+Table = Int[np.ndarray, "_ _"]
 
 PADDINGS = ("same", "valid", "circular")
 
