@@ -1,18 +1,21 @@
 """Finite networks with pixels: against Jacobians, golden limits, and the descriptions of other libraries."""
 
 import functools
+import json
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import spatial
 import widelimit as wl
+from spatial_networks import network as described
 from widelimit._base.compile import quick_jit
 from widelimit.finite import Tap, _blocks, _contract, _convolve, _sample
 
-INPUTS, CASES = spatial.read()
+FILE = json.loads((Path(__file__).parent / "golden" / "spatial.json").read_text())
+INPUTS, CASES = FILE["inputs"], FILE["cases"]
 RELU = wl.Phi("relu")
 POOL = wl.GlobalAvgPool() >> wl.Dense()
 
@@ -135,7 +138,7 @@ def errors(case, width, samples):
     both = INPUTS[case["inputs"]]
     x = np.concatenate([both["x1"], both["x2"]]).astype(np.float32)
     n = len(both["x1"])
-    network = wl.finite(spatial.network(case["network"]), width)
+    network = wl.finite(described(case["network"]), width)
     found = []
     for kind, (mean, stderr) in zip(("nngp", "ntk"), sampled(network, samples, x), strict=True):
         golden = np.concatenate([case[f"{kind}_x1_x1"], case[kind]], axis=1)

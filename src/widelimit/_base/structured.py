@@ -118,7 +118,8 @@ class Graphs(_Structured):
         return Graphs(self.x[index], self.adjacency[index])
 
 
-Points = ArrayLike | Masked | Graphs  # what callers give
+# What callers give: an array, or one that carries more.
+Data = ArrayLike | Masked | Graphs
 
 
 def has_pixels(x: Any) -> bool:

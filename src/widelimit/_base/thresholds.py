@@ -75,3 +75,9 @@ REACH = 8.8  # standard deviations; what a Gaussian holds beyond is below 1e-17
 # Options of XLA for programs that run for less time than it takes to compile them well: on a CPU they
 # compile five times faster and run two to three times slower (`_base/compile.py`).
 CHEAP_COMPILATION = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+
+# --- finite networks ---------------------------------------------------------------------------------
+PATCH_ENTRIES = (
+    2**24
+)  # numbers in all patches of a batch; beyond, taps of a window are multiplied one by one
+MOST_TAPS = 64  # of a window; beyond, its convolution is left to XLA also on the host

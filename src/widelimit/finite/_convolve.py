@@ -1,5 +1,7 @@
 """Weights and outputs of convolutions."""
 
+import functools
+import itertools
 import math
 
 import jax
@@ -7,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from widelimit._base.thresholds import MOST_TAPS, PATCH_ENTRIES
 from widelimit._base.types import Params, Tensor
 from widelimit.interpret import Visit
 from widelimit.layers import Conv, ConvLocal, ConvTranspose, Sites, Window, flat_table
@@ -79,14 +82,45 @@ def convolve(
     x: Numbers, w: Float[Tensor, "*window fan_in fan_out"], window: Window
 ) -> Float[Array, "points *out fan_out"]:
     """The sum over the window's taps, without factor and bias."""
-    axes = x.ndim - 2
-    tables, steps = window.tables(tuple(x.shape[1:-1])), window.steps(axes)
+    weights = jnp.asarray(w)
     if window.transposed and window.padding == "circular":
-        weights = jnp.asarray(w).reshape(-1, w.shape[-1])
-        return jnp.matmul(patches(x, window), weights, precision="highest")
-    pads, spread = [], (1,) * axes
+        flat = weights.reshape(-1, w.shape[-1])
+        return jnp.matmul(patches(x, window), flat, precision="highest")
+    x, steps, spread, pads, out = _laid_out(x, window)
+    taps = window.taps(len(steps))
+    if jax.default_backend() != "cpu" or taps > MOST_TAPS:
+        return jax.lax.conv_general_dilated(
+            x,
+            weights,
+            steps,
+            pads,
+            lhs_dilation=spread,
+            dimension_numbers=_LAYOUTS[len(steps)],
+            precision="highest",
+        )
+    # On the host XLA's own convolution is some forty times slower inside of loops (training, samples).
+    edges = [(front, behind, s - 1) for (front, behind), s in zip(pads, spread, strict=True)]
+    wide = jax.lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *edges, (0, 0, 0)])
+    read = [
+        _strided(wide, place, out, steps)
+        for place in itertools.product(*map(range, window.extents(len(steps))))
+    ]
+    if taps * x.size <= PATCH_ENTRIES:
+        both = jnp.concatenate(read, axis=-1), weights.reshape(-1, w.shape[-1])
+        return jnp.matmul(*both, precision="highest")
+    each = zip(read, weights.reshape(taps, *w.shape[-2:]), strict=True)
+    return functools.reduce(jnp.add, (jnp.matmul(*pair, precision="highest") for pair in each))
+
+
+def _laid_out(
+    x: Numbers, window: Window
+) -> tuple[Numbers, Sites, Sites, list[tuple[int, int]], Sites]:
+    """What is convolved: the signal, wound around where it is circular; strides, spread, zeros, output."""
+    axes = x.ndim - 2
+    tables, steps, spread = window.tables(tuple(x.shape[1:-1])), window.steps(axes), (1,) * axes
     if window.transposed:
         steps, spread = spread, steps
+    pads = []
     for axis, table in enumerate(tables):
         n, (count, k) = x.shape[1 + axis], table.shape
         reach = (count - 1) * steps[axis] + k
@@ -98,15 +132,14 @@ def convolve(
         front = p * steps[axis] + o - int(table[p, o]) * spread[axis]
         behind = reach - front - ((n - 1) * spread[axis] + 1)
         pads.append((front, behind if window.transposed else max(behind, 0)))
-    return jax.lax.conv_general_dilated(
-        x,
-        jnp.asarray(w),
-        steps,
-        pads,
-        lhs_dilation=spread,
-        dimension_numbers=_LAYOUTS[axes],
-        precision="highest",
-    )
+    return x, steps, spread, pads, tuple(len(table) for table in tables)
+
+
+def _strided(x: Numbers, place: Sites, out: Sites, steps: Sites) -> Numbers:
+    """What one tap reads at all output positions."""
+    limit = [p + (count - 1) * s + 1 for p, count, s in zip(place, out, steps, strict=True)]
+    n, channels = x.shape[0], x.shape[-1]
+    return jax.lax.slice(x, (0, *place, 0), (n, *limit, channels), (1, *steps, 1))
 
 
 def patches(x: Numbers, window: Window | None) -> Float[Array, "points *out patch"]:

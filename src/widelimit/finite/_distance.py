@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from widelimit._base.structured import Points
+from widelimit._base.structured import Data
 from widelimit.describe import infer
 from widelimit.layers import Layer
 from widelimit.width import Fluctuations, expect_derived, fluctuations
@@ -13,7 +13,7 @@ from widelimit.width import Fluctuations, expect_derived, fluctuations
 from ._parameterise import How
 
 
-def around_limit(net: Layer, how: How, x1: Points, x2: Points | None = None) -> Fluctuations:
+def around_limit(net: Layer, how: How, x1: Data, x2: Data | None = None) -> Fluctuations:
     """The fluctuations of the network's kernels, its width being the reference.
 
     Example:

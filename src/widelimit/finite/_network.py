@@ -14,7 +14,7 @@ from widelimit._base.arrays import convention, is_transformed
 from widelimit._base.keys import as_key
 from widelimit._base.names import unknown
 from widelimit._base.shown import shown
-from widelimit._base.structured import Points
+from widelimit._base.structured import Data
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.describe import infer
 from widelimit.interpret import facts
@@ -115,13 +115,13 @@ class FiniteNetwork(eqx.Module):
         return draw(self.net, root, key, dtype, self._how)
 
     def apply(
-        self, params: Params, x: Points, key: Seed | None = None
+        self, params: Params, x: Data, key: Seed | None = None
     ) -> Float[Tensor, "n *pixels outputs"]:
         r"""The outputs $f(x)$, shape (points, outputs), or (points, *pixels, outputs) where pixels remain.
 
         Args:
             params: From `init`.
-            x: Points, shape (points, features) or (points, *spatial, channels), or `Masked` or `Graphs`. NumPy in,
+            x: Data, shape (points, features) or (points, *spatial, channels), or `Masked` or `Graphs`. NumPy in,
                 NumPy out; JAX in, JAX out.
             key: What `Dropout` drops entries by; None: it drops none.
 
@@ -146,8 +146,8 @@ class FiniteNetwork(eqx.Module):
     def ntk(
         self,
         params: Params,
-        x1: Points,
-        x2: Points | None = None,
+        x1: Data,
+        x2: Data | None = None,
         outputs: str = "full",
         key: Seed | None = None,
     ) -> Float[Tensor, "n1 n2 *outputs"]:
@@ -160,8 +160,8 @@ class FiniteNetwork(eqx.Module):
 
         Args:
             params: From `init`.
-            x1: Points, shape (n1, features) or (n1, *spatial, channels).
-            x2: Points, likewise; None stands for `x1`.
+            x1: Data, shape (n1, features) or (n1, *spatial, channels).
+            x2: Data, likewise; None stands for `x1`.
             outputs: For several outputs: "full" (n1, n2, k, k), "diagonal" (n1, n2, k), or
                 "trace" (n1, n2), the sum over the outputs.
             key: What `Dropout` drops entries by; None: it drops none.
@@ -201,8 +201,8 @@ class FiniteNetwork(eqx.Module):
     def nngp(
         self,
         params: Params,
-        x1: Points,
-        x2: Points | None = None,
+        x1: Data,
+        x2: Data | None = None,
         key: Seed | None = None,
     ) -> Float[Tensor, "n1 n2 *pixels"]:
         r"""The empirical NNGP kernel: the covariance of an output over the last layer's weights.
@@ -212,8 +212,8 @@ class FiniteNetwork(eqx.Module):
 
         Args:
             params: From `init`.
-            x1: Points, shape (n1, features) or (n1, *spatial, channels).
-            x2: Points, likewise; None stands for `x1`.
+            x1: Data, shape (n1, features) or (n1, *spatial, channels).
+            x2: Data, likewise; None stands for `x1`.
             key: What `Dropout` drops entries by; None: it drops none.
 
         Returns:
@@ -251,7 +251,7 @@ class FiniteNetwork(eqx.Module):
         leaves = jax.tree_util.tree_leaves_with_path(shapes)
         return sum(math.prod(leaf.shape) for path, leaf in leaves if not is_frozen(path))
 
-    def fluctuations(self, x1: Points, x2: Points | None = None) -> Fluctuations:
+    def fluctuations(self, x1: Data, x2: Data | None = None) -> Fluctuations:
         """How far its kernels are from their limits: `widelimit.fluctuations` at its width."""
         return around_limit(self.net, self._how, x1, x2)
 

@@ -15,7 +15,7 @@ from widelimit._base.keys import as_key
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
 from widelimit._base.shown import shown
-from widelimit._base.structured import Points
+from widelimit._base.structured import Data
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
 from widelimit.layers import Dropout, Layer
@@ -62,8 +62,8 @@ class SampledKernels(NamedTuple):
 
 def monte_carlo_kernels(
     net: Layer | FiniteNetwork,
-    x1: Points,
-    x2: Points | None = None,
+    x1: Data,
+    x2: Data | None = None,
     *,
     width: int = 1000,
     samples: int = 30,
@@ -78,8 +78,8 @@ def monte_carlo_kernels(
 
     Args:
         net: The network, or a `FiniteNetwork` (which then decides width and parameterisation).
-        x1: Points, shape (n1, d) or (n1, *spatial, channels).
-        x2: Points, likewise, or None for `x1`.
+        x1: Data, shape (n1, d) or (n1, *spatial, channels).
+        x2: Data, likewise, or None for `x1`.
         width: Of the hidden layers.
         samples: The number of networks, at least 2.
         key: A JAX key, or an integer.
@@ -159,8 +159,8 @@ class _Welford:
 def _draw_kernels(
     network: FiniteNetwork,
     key: Seed,
-    x1: Points,
-    x2: Points | None,
+    x1: Data,
+    x2: Data | None,
 ) -> Both:
     params = network.init(key, x1.shape[1:], dtype=x1.dtype)
     noise = jax.random.fold_in(key, 1) if has_dropout(network.net) else None
@@ -185,7 +185,7 @@ def _law_moments(
     return mean, square
 
 
-def _outputs(network: FiniteNetwork, params: Params, x: Points) -> int:
+def _outputs(network: FiniteNetwork, params: Params, x: Data) -> int:
     return jax.eval_shape(network.apply, params, x).shape[-1]
 
 
@@ -219,7 +219,7 @@ class WidthConvergence(NamedTuple):
 
 def width_convergence(
     net: Layer,
-    x: Points,
+    x: Data,
     widths: Sequence[int] = (128, 256, 512, 1024),
     *,
     samples: int = 10,
@@ -231,7 +231,7 @@ def width_convergence(
 
     Args:
         net: The network.
-        x: Points, shape (points, d) or (points, *spatial, channels).
+        x: Data, shape (points, d) or (points, *spatial, channels).
         widths: At least two different widths.
         samples: Networks for each width, at least 2.
         key: A JAX key, or an integer.
@@ -275,7 +275,7 @@ def width_convergence(
     return WidthConvergence(np.array(widths), error, stderr, *fit, predicted)
 
 
-def _doubled(x: Points) -> Points:
+def _doubled(x: Data) -> Data:
     """The points in double precision."""
     double = lambda a: np.asarray(a, np.float64) if jnp.issubdtype(a.dtype, jnp.floating) else a
     return jax.tree.map(double, x)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from widelimit._base.structured import Points, as_images
+from widelimit._base.structured import Data, as_images
 from widelimit._base.thresholds import BLOCK_ENTRIES, SLICE_PAIRS
 from widelimit.describe import check, check_pixels
 from widelimit.interpret import facts
@@ -42,7 +42,7 @@ class Cost(NamedTuple):
     path: str
 
 
-def cost(net: Layer, x1: Points, x2: Points | None = None) -> Cost:
+def cost(net: Layer, x1: Data, x2: Data | None = None) -> Cost:
     """What `wl.kernels(net, x1, x2)` will cost.
 
     Args:

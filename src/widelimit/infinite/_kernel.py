@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from widelimit._base.arrays import Inputs, as_array, as_inputs
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.shown import shown
-from widelimit._base.structured import Points, as_images
+from widelimit._base.structured import Data, as_images
 from widelimit._base.thresholds import MATVEC_ENTRIES
 from widelimit.describe import check, check_pixels, expect_network
 from widelimit.layers import Layer
@@ -67,20 +67,20 @@ class PreparedKernel(eqx.Module):
         """The network."""
         return join(self.form, self.numbers)
 
-    def __call__(self, x1: Points, x2: Points | None = None) -> Any:
+    def __call__(self, x1: Data, x2: Data | None = None) -> Any:
         """The kernel matrix.
 
         Args:
-            x1: Points, shape (n1, d), or (n1, *spatial, channels) where the network reads pixels; `Masked`,
+            x1: Data, shape (n1, d), or (n1, *spatial, channels) where the network reads pixels; `Masked`,
             `Graphs`. NumPy in, NumPy out; JAX in, JAX out.
-            x2: Points, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
+            x2: Data, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
 
         Returns:
             The matrix, shape (n1, n2), in the dtype of the inputs.
         """
         return self._evaluate((self.kind,), x1, x2)[0]
 
-    def both(self, x1: Points, x2: Points | None = None) -> Kernels:
+    def both(self, x1: Data, x2: Data | None = None) -> Kernels:
         """Both kernels at once, for little more than the price of one."""
         return Kernels(*self._evaluate(("nngp", "ntk"), x1, x2))
 
@@ -101,17 +101,17 @@ class PreparedKernel(eqx.Module):
         """Whether the network reads pixels: inputs have shape (n, *spatial, channels)."""
         return facts(self.form).pixels
 
-    def diagonal(self, x: Points) -> Any:
+    def diagonal(self, x: Data) -> Any:
         """The kernel of each point with itself, shape (n,), at a cost of O(n)."""
         rule = image_diagonal if self.pixels else diagonal
         return rule(self._request(self.kind), self._read(x))[0]
 
-    def matvec(self, x1: Points, x2: Points | None, v: ArrayLike) -> Any:
+    def matvec(self, x1: Data, x2: Data | None, v: ArrayLike) -> Any:
         """The matrix times v, without the matrix being stored.
 
         Args:
-            x1: Points, shape (n1, d).
-            x2: Points, shape (n2, d), or None for `x1`.
+            x1: Data, shape (n1, d).
+            x2: Data, shape (n2, d), or None for `x1`.
             v: Shape (n2,) or (n2, k).
 
         Returns:
@@ -134,7 +134,7 @@ class PreparedKernel(eqx.Module):
         """The matrix of some points as an operator (`linalg.KernelOperator`): products, no matrix.
 
         Args:
-            x: Points, shape (n, d).
+            x: Data, shape (n, d).
             precision: "float32" or "float64", of the entries; sums are float64.
 
         Example:
@@ -184,7 +184,7 @@ class PreparedKernel(eqx.Module):
         """
         if not self.pixels:
             raise ValueError(
-                f"Points of shape {layout} have pixels, which the network does not read. Let it begin with "
+                f"Data of shape {layout} have pixels, which the network does not read. Let it begin with "
                 "Flatten() or a convolution, or give the points as rows."
             )
         left = check_pixels(self.net, tuple(layout[:-1]), layout[-1])
@@ -231,13 +231,13 @@ def _restore(
     return PreparedKernel(numbers, form, kind, scope, path, layout)
 
 
-def prepare(net: Layer, kind: str = "ntk", like: Points | None = None) -> PreparedKernel:
+def prepare(net: Layer, kind: str = "ntk", like: Data | None = None) -> PreparedKernel:
     """Check a network once, and get its kernel as a value that is evaluated often.
 
     Args:
         net: The network.
         kind: "ntk" or "nngp".
-        like: Points like those to come, shape (n, d): their norms decide, once for all, how
+        like: Data like those to come, shape (n, d): their norms decide, once for all, how
             activations without closed form are integrated. A call with other norms decides anew, so
             it is as right, but may compile anew.
 

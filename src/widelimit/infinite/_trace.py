@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 from widelimit._base.arrays import Inputs, as_inputs, convention
 from widelimit._base.scalars import Scalar
 from widelimit._base.shown import shown
-from widelimit._base.structured import Points, as_images
+from widelimit._base.structured import Data, as_images
 from widelimit._base.types import Tensor
 from widelimit.describe import check, check_pixels
 from widelimit.interpret import Visit, facts, interpret, visits
@@ -72,7 +72,7 @@ class Trace(NamedTuple):
         return {"layers": len(self.steps), **arrays}
 
 
-def trace(net: Layer, x1: Points, x2: Points | None = None) -> Trace:
+def trace(net: Layer, x1: Data, x2: Data | None = None) -> Trace:
     r"""The layer-by-layer quantities behind `nngp` and `ntk`.
 
     For a ResNet $\Theta=K^{(L+1)}+\Pi^{(0)}K^{(1)}+\alpha^2\sum_l\Pi^{(l)}(\Sigma^{(l+1)}+K^{(l)}\dot\Sigma^{(l+1)})$
@@ -81,8 +81,8 @@ def trace(net: Layer, x1: Points, x2: Points | None = None) -> Trace:
 
     Args:
         net: The network.
-        x1: Points, shape (n1, d).
-        x2: Points, shape (n2, d), or None for `x1`.
+        x1: Data, shape (n1, d).
+        x2: Data, shape (n2, d), or None for `x1`.
 
     Returns:
         The trace; arrays of shape (layers, n1, n2).
