@@ -106,7 +106,7 @@ GRAMMAR = {
         "wl.Dense() >> {any_number}",
         "wl.Phi('relu') >> wl.Phi('erf')",
         "wl.Sum()",
-        "wl.mlp(1, np.tanh)",
+        "wl.mlp(1, np.arctan)",
         "wl.mlp(1, lambda v: 1 / v)",
         "wl.mlp(1, lambda v: None)",
         "wl.mlp(1, 'relu_power(1e9)')",
@@ -243,7 +243,10 @@ GRAMMAR = {
 }
 # What `make fuzz` draws from besides: programs for it take long to compile.
 WIDER = {
-    "activation": ["'gelu'", "'sin'", "'leaky_relu(0.1)'", "'abs'", "'monomial(2)'"],
+    "activation": [
+        *("'gelu'", "'sin'", "'leaky_relu(0.1)'", "'abs'", "'monomial(2)'"),
+        *("'tanh'", "'sigmoid'", "'softplus'", "'silu'"),
+    ],
     "size": ["0.0", "10.0"],
     "depth": ["100"],
     "x": ["x3({few}, 1e8)", "x3({few}, 1e100)", "x3({few}, 1e-100)", "x3(40)"],

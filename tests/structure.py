@@ -17,7 +17,7 @@ ORDER = (
     {"layers"},
     {"interpret"},
     {"describe"},
-    {"infinite", "finite", "linalg"},
+    {"infinite", "width", "finite", "linalg"},
     {"regression", "extend"},
     {"dynamics"},
     {"training", "analysis"},

@@ -441,3 +441,52 @@ def test_old_names_still_work_and_say_the_new_ones(data, net):
     with pytest.warns(DeprecationWarning, match="linearise"):
         model = wl.linearize(lambda p, x: p * x, jnp.ones(()))
     assert model(jnp.full((), 2.0), 3.0) == 6.0
+
+
+def test_the_mean_of_squares_is_the_sum_at_another_pace():
+    x, y = np.random.default_rng(0).standard_normal((2, 5, 2))
+    summed, mean = (wl.train(wl.mlp(2), x, y, loss=loss) for loss in ("squared", "mean"))
+    np.testing.assert_allclose(mean.predict(x, 30.0), summed.predict(x, 3.0), rtol=1e-12)
+    rate = summed.critical_learning_rate / 3
+    assert mean.critical_learning_rate == pytest.approx(30 * rate)
+    step = lambda model, rate: model.descend(x, steps=7, learning_rate=rate)
+    np.testing.assert_allclose(step(mean, 10 * rate), step(summed, rate), rtol=1e-12)
+    np.testing.assert_allclose(mean.error(30.0), summed.error(3.0), rtol=1e-12)
+    np.testing.assert_allclose(mean.time_scales, 10 * summed.time_scales, rtol=1e-12)
+
+
+def test_a_flow_with_friction():
+    """Against 40 digits at all kinds of damping; against descent with momentum; against the solver."""
+    import mpmath as mp
+
+    from widelimit.regression import damped
+
+    def exact(rate, t, friction):
+        with mp.workdps(40):
+            rate, t, half = mp.mpf(rate), mp.mpf(t), mp.mpf(friction) / 2
+            if rate == 0:
+                return (t + mp.expm1(-2 * half * t) / (2 * half)) / (2 * half)
+            root = mp.sqrt(mp.mpc(half**2 - rate))
+            wave = mp.sinh(root * t) / root if root else t
+            return float(mp.re((1 - mp.exp(-half * t) * (mp.cosh(root * t) + half * wave)) / rate))
+
+    values = np.array([0.0, 1e-12, 1e-3, 0.25, 0.2500001, 1.0, 1e4])
+    for t in (1e-6, 0.3, 3.0, 1e3):
+        for friction in (1e-3, 0.5, 1.0, 30.0):
+            want = [float(exact(v, t, friction)) for v in values]
+            np.testing.assert_allclose(damped(values, t, friction), want, rtol=1e-9)
+
+    x, y = np.random.default_rng(0).standard_normal((2, 5, 2))
+    model = wl.train(wl.mlp(2), x, y)
+    flow = model.predict(x, 2.0, friction=0.8)
+    errors = []
+    for rate in (1e-4, 1e-6):
+        root = rate**0.5
+        near = model.descend(x, steps=round(2 / root), learning_rate=rate, momentum=1 - 0.8 * root)
+        errors.append(np.abs(near - flow).max())
+    assert errors[1] < 0.15 * errors[0] < 0.01
+    solver = wl.train(wl.mlp(2), x, y, loss=lambda f, y: ((f - y) ** 2).sum() / 2)
+    np.testing.assert_allclose(solver.predict(x, 2.0, friction=0.8), flow, atol=1e-7)
+    np.testing.assert_allclose(model.predict(x, friction=0.8), model.predict(x), rtol=1e-9)
+    with pytest.raises(ValueError, match="never comes to rest"):
+        model.predict(x, friction=0.0)

@@ -529,3 +529,11 @@ def test_nothing_is_nan(rows, ridge, standardise, weight):
             assert np.isfinite(model.predict(x, return_cov=True)[1]).all()
         except OverflowError:
             assert np.sqrt(model.amplitude_) * std.max() > 1e100
+
+
+def test_numbers_whose_squares_underflow_are_refused():
+    x, y = np.random.default_rng(0).standard_normal((6, 2)), np.arange(6.0)
+    with pytest.raises(ValueError, match="X contains nothing larger than"):
+        NTKRegressor().fit(1e-200 * x, y)
+    with pytest.raises(ValueError, match="y contains nothing larger than"):
+        NTKRegressor().fit(x, 1e-200 * y)

@@ -1,5 +1,6 @@
 """Training of finite networks: against plain loops, the linear theory, and itself interrupted."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,6 +90,40 @@ def test_batches_of_one_in_order_and_adam():
         params = jax.tree.map(np.asarray, params)
     np.testing.assert_allclose(network.apply(run.params, x), network.apply(params, x), rtol=1e-9)
     assert run.last_step == 12
+
+
+@pytest.mark.parametrize("loss", ["squared", "mean"])
+def test_the_last_batch_of_a_pass_sees_what_is_left(loss):
+    x, y = np.random.default_rng(0).standard_normal((5, 3)), np.arange(5.0)
+    model, w = lambda p, x: (x @ p)[:, None], np.zeros(3)
+    start = w.copy()
+    options = {"learning_rate": 0.1, "epochs": 3, "batch_size": 2, "shuffle": False, "loss": loss}
+    found = wl.optimise(model, x, y, params=start, **options)
+    for _ in range(3):
+        for rows in (slice(0, 2), slice(2, 4), slice(4, 5)):
+            scale = 1.0 if loss == "squared" else 1 / len(y[rows])
+            w = w - 0.1 * scale * x[rows].T @ (x[rows] @ w - y[rows])
+    assert found.last_step == 9
+    np.testing.assert_allclose(found.params, w, rtol=1e-12)
+
+
+def test_an_equinox_module_trains_and_keeps_its_static_parts(tmp_path):
+    model = eqx.nn.MLP(2, 1, 8, 1, activation=jnp.tanh, key=jax.random.key(0))
+    x, y = circle(6)
+    options = {"steps": 20, "learning_rate": 0.02, "record": 2, "keep_best": True}
+    run = wl.optimise(model, x, y, checkpoint=tmp_path / "c.npz", **options)
+    assert isinstance(run.params, eqx.nn.MLP)
+    assert run.params.activation is jnp.tanh
+    assert run.loss[-1] < 0.8 * run.loss[0]
+    given = wl.optimise(lambda m, x: jax.vmap(m)(x), x, y, params=model, **options)
+    assert same(given.params.layers, run.params.layers)
+    assert same(given.best_params.layers, run.best_params.layers)
+    live, rest = eqx.partition(model, eqx.is_inexact_array)
+    plain = lambda p, x: jax.vmap(eqx.combine(p, rest))(x)
+    assert same(
+        wl.optimise(plain, x, y, params=live, **options).params,
+        eqx.filter(given.params, eqx.is_inexact_array),
+    )
 
 
 def test_every_pass_sees_every_point_once():
@@ -278,7 +313,15 @@ X, Y = circle(6)
         (lambda: wl.optimise(NETWORK, X, Y), "either steps"),
         (lambda: wl.optimise(NETWORK, X, Y, steps=1, epochs=1), "either steps"),
         (lambda: wl.optimise(NETWORK, X, Y[:3], steps=1), "must agree"),
-        (lambda: wl.optimise(NETWORK, X, Y, steps=1, batch_size=4), "does not divide"),
+        (lambda: wl.optimise(NETWORK, X, Y, steps=1, batch_size=0), "at least 1"),
+        (
+            lambda: wl.optimise(lambda p, x: x, X, Y, params={}, steps=1),
+            "holds no floating point",
+        ),
+        (
+            lambda: wl.optimise(lambda p, x: p @ x, X, Y, params=jnp.ones((2, 2)), steps=1),
+            "wrap a model of single points",
+        ),
         (lambda: wl.optimise(NETWORK, X, Y, steps=1, optimiser="adan"), "Did you mean 'adam'"),
         (lambda: wl.optimise(NETWORK, X, Y, steps=1, optimiser=3), "an Optax optimiser"),
         (lambda: wl.optimise(NETWORK, X, Y, steps=1, learning_rate=-1.0), "positive"),

@@ -226,8 +226,10 @@ def test_a_fit_stops_where_the_evidence_is_flat():
     x, y = sample()
     build = lambda w, b: wl.mlp(1, "erf", w_std=w, b_std=b)
     start = {"w": 1.0, "b": 0.5}
-    fit = wl.fit_evidence(build, x, y, start=start, noise=0.5)
+    with pytest.warns(UserWarning, match="b = "):  # the data are odd: no bias
+        fit = wl.fit_evidence(build, x, y, start=start, noise=0.5)
     assert fit.converged
+    assert fit.at_bound == ("b",)
     assert fit.log_likelihood > wl.log_marginal_likelihood(build(1.0, 0.5), x, y, 0.5) + 5
     assert fit.net == build(**fit.parameters)
     here = lambda w, n: wl.log_marginal_likelihood(
@@ -245,7 +247,9 @@ def test_the_gradient_by_tiles_does_not_depend_on_them(monkeypatch):
     whole = wl.fit_evidence(net, x, y, max_steps=3)
     monkeypatch.setattr("widelimit.regression._family._TILE", 5)
     tiled = wl.fit_evidence(net, x, y, max_steps=3)
-    np.testing.assert_allclose(tiled.parameters, whole.parameters, rtol=1e-5)
+    np.testing.assert_allclose(
+        list(tiled.parameters.values()), list(whole.parameters.values()), rtol=1e-5
+    )
     assert len(whole.parameters) == 3
     assert whole.net != net
 
@@ -329,3 +333,152 @@ def test_fits_that_cannot_succeed_are_refused():
         wl.fit_evidence(lambda b: wl.mlp(1, b_std=b), x, y)
     with pytest.raises(ValueError, match="solver"):
         wl.ridge(wl.mlp(1), x, y, solver="lu")
+
+
+# --- conditioned once; noise of each point; given matrices; correlated outputs
+
+
+def some(n, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d))
+
+
+SMALL = wl.mlp(2, "erf", b_std=0.4)
+
+
+def test_a_posterior_is_conditioned_once_and_asked_often():
+    x, y, new = some(6), np.sin(some(6)[:, 0]), some(4, seed=1)
+    process = wl.posterior(SMALL, x, y, noise=0.1)
+    once = wl.posterior(SMALL, x, y, new, noise=0.1)
+    for part in (new, new[:2]):
+        p = process.predict(part)
+        np.testing.assert_allclose(p.mean, once.mean[: len(part)], rtol=1e-12)
+        np.testing.assert_allclose(
+            p.covariance, once.covariance[: len(part), : len(part)], atol=1e-13
+        )
+    assert process.model.factor is process.model.factor
+    want = wl.log_marginal_likelihood(SMALL, x, y, noise=0.1)
+    assert process.log_marginal_likelihood == pytest.approx(want, rel=1e-12)
+
+
+def test_the_chain_rule_of_probabilities():
+    """log p(y, y') = log p(y) + log p(y' | y): evidence, prior and posterior are one Gaussian."""
+    x, new = some(5), some(3, seed=1)
+    y, later = some(5, 2, seed=2), some(3, 2, seed=3)
+    process = wl.posterior(SMALL, x, y, noise=0.2)
+    both = wl.log_marginal_likelihood(
+        SMALL, np.concatenate([x, new]), np.concatenate([y, later]), noise=0.2
+    )
+    found = process.log_marginal_likelihood + process(new).log_prob(later)
+    assert found == pytest.approx(both, rel=1e-10)
+    bare = wl.prior(SMALL, x)
+    assert bare.log_prob(y[:, 0]) == pytest.approx(
+        wl.log_marginal_likelihood(SMALL, x, y[:, 0]), rel=1e-8
+    )
+
+
+def test_noise_of_each_point():
+    x, y, new = some(6), some(6, 2, seed=2), some(3, seed=1)
+    noise = np.linspace(0.05, 0.9, 6)
+    p = wl.posterior(SMALL, x, y, new, noise=noise)
+    k, cross = wl.nngp(SMALL, x) + np.diag(noise), wl.nngp(SMALL, new, x)
+    np.testing.assert_allclose(p.mean, cross @ np.linalg.solve(k, y), rtol=1e-10)
+    want = wl.nngp(SMALL, new) - cross @ np.linalg.solve(k, cross.T)
+    np.testing.assert_allclose(p.covariance, want, atol=1e-12)
+    found = wl.log_marginal_likelihood(SMALL, x, y[:, 0], noise=noise)
+    want = multivariate_normal(np.zeros(6), k).logpdf(y[:, 0])
+    assert found == pytest.approx(want, rel=1e-10)
+    with pytest.raises(ValueError, match="for each of the 6"):
+        wl.posterior(SMALL, x, y, new, noise=noise[:3])
+    with pytest.raises(ValueError, match="above 0"):
+        wl.posterior(SMALL, x, y, new, noise=0 * noise)
+
+
+def test_a_given_matrix_is_the_kernel_of_points():
+    x, y, new = some(6), np.sin(some(6)[:, 0]), some(4, seed=1)
+    k, cross, own = wl.ntk(SMALL, x), wl.ntk(SMALL, new, x), wl.ntk(SMALL, new)
+    same = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+    given = {"kernel": "precomputed"}
+    same(
+        wl.train(None, k, y, **given).predict(cross, [0.5, 3.0]),
+        wl.train(SMALL, x, y).predict(new, [0.5, 3.0]),
+    )
+    same(wl.ridge(None, k, y, 0.1, **given).predict(cross), wl.ridge(SMALL, x, y, 0.1).predict(new))
+    p = wl.posterior(None, k, y, (cross, own), noise=0.1, **given)
+    want = wl.posterior(SMALL, x, y, new, noise=0.1, kernel="ntk")
+    same(p.mean, want.mean)
+    same(p.variance, want.variance)
+    same(p.sample(0, 2), want.sample(0, 2))
+    for call, message in (
+        (lambda: wl.posterior(None, k, y, cross, **given), "a pair"),
+        (lambda: wl.train(SMALL, x, y, kernel=k), "kernel='precomputed'"),
+        (lambda: wl.train(None, x, y, **given), "shape \\(n, n\\)"),
+        (lambda: wl.train(None, k, y, **given).predict(own), "6 training points"),
+        (lambda: wl.ridge(None, k, y, 0.1, solver="cg", **given), "cholesky"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_correlated_outputs():
+    """Blocks k x k against the formulas on the flattened matrix; as a matrix and as a function."""
+    w = np.random.default_rng(0).standard_normal((3, 2))
+    apply = lambda p, x: jnp.sin(x @ p)
+    function = lambda a, b: wl.empirical_ntk(apply, w, a, b)
+    x, y, new = some(4), some(4, 2, seed=2), some(3, seed=1)
+    flat = lambda b: b.transpose(0, 2, 1, 3).reshape(b.shape[0] * 2, -1)
+    k, cross, own = function(x, None), function(new, x), function(new, None)
+    noisy = flat(k) + 0.3 * np.eye(8)
+    mean = (flat(cross) @ np.linalg.solve(noisy, y.reshape(-1))).reshape(3, 2)
+    cov = flat(own) - flat(cross) @ np.linalg.solve(noisy, flat(cross).T)
+    for args, points, kind in ((x, new, function), (k, (cross, own), "precomputed")):
+        p = wl.posterior(None, args, y, points, noise=0.3, kernel=kind)
+        np.testing.assert_allclose(p.mean, mean, rtol=1e-9)
+        np.testing.assert_allclose(p.variance, np.diagonal(cov).reshape(3, 2), rtol=1e-9)
+        np.testing.assert_allclose(flat(p.covariance), cov, atol=1e-12)
+        assert p.sample(0, 5).shape == (5, 3, 2)
+        test = points[0] if kind == "precomputed" else points
+        np.testing.assert_allclose(
+            wl.ridge(None, args, y, 0.3, kernel=kind).predict(test), mean, rtol=1e-9
+        )
+        model = wl.train(None, args, y, kernel=kind, f0=0.1 * y)
+        values, vectors = np.linalg.eigh(flat(k))
+        left = vectors @ (np.exp(-0.7 * values) * (vectors.T @ (-0.9 * y.reshape(-1))))
+        np.testing.assert_allclose(model.predict(t=0.7), y + left.reshape(4, 2), rtol=1e-9)
+    huber = wl.train(None, k, y, kernel="precomputed", loss=lambda f, y: ((f - y) ** 2).sum() / 2)
+    np.testing.assert_allclose(
+        huber.predict(t=0.7), wl.train(None, k, y, kernel="precomputed").predict(t=0.7), atol=1e-7
+    )
+
+
+def test_ensembles_with_noise_and_several_times():
+    x, y, new = some(5), np.sin(some(5)[:, 0]), some(3, seed=1)
+    several = wl.ensemble(SMALL, x, y, new, t=[0.0, 2.0], noise=0.3)
+    one = wl.ensemble(SMALL, x, y, new, t=2.0, noise=0.3)
+    np.testing.assert_allclose(several.mean[1], one.mean, rtol=1e-12)
+    np.testing.assert_allclose(several.covariance[1], one.covariance, atol=1e-14)
+    assert several.std.shape == (2, 3)
+    assert several.sample(0, 4).shape == (4, 2, 3)
+    # The posterior's covariance is that of networks trained on targets with noise of their own.
+    last, p = (
+        wl.ensemble(SMALL, x, y, new, kernel="nngp", noise=0.3),
+        wl.posterior(SMALL, x, y, new, 0.3),
+    )
+    a = wl.nngp(SMALL, new, x) @ np.linalg.inv(wl.nngp(SMALL, x) + 0.3 * np.eye(5))
+    np.testing.assert_allclose(last.mean, p.mean, rtol=1e-12)
+    np.testing.assert_allclose(last.covariance + 0.3 * a @ a.T, p.covariance, atol=1e-14)
+    mean = wl.ensemble(SMALL, x, y, new, t=10.0, loss="mean")
+    np.testing.assert_allclose(mean.mean, wl.ensemble(SMALL, x, y, new, t=2.0).mean, rtol=1e-12)
+
+
+def test_a_number_at_its_bound_is_named():
+    x = some(9)
+    with pytest.warns(UserWarning, match="no longer changes: alpha = "):
+        fit = wl.fit_evidence(
+            lambda alpha: wl.resnet(1, alpha), x, x[:, 0], start={"alpha": 1.0}, fit_noise=False
+        )
+    assert fit.at_bound == ("alpha",)
+    fit = wl.fit_evidence(
+        wl.Dense() >> wl.Phi("erf") >> wl.Dense(), x, np.sin(x[:, 0]), max_steps=3
+    )
+    assert list(fit.parameters) == ["layers[0].w_std", "layers[2].w_std"]

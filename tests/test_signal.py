@@ -130,3 +130,16 @@ def test_bad_input_is_refused():
         wl.signal.phase_diagram("sign", [1.0], [0.0])
     with pytest.raises(ValueError, match="standard deviations"):
         wl.signal.phase_diagram("tanh", [-1.0], [0.0])
+
+
+def test_the_phase_diagram_carries_the_correlation_of_the_fixed_point():
+    """Ordered, chaotic with and without a bias, and a variance that grows for ever."""
+    assert np.isnan(wl.signal.phase_diagram("exp", [2.0], [0.1]).c).all()  # beyond floats
+    for act in ("erf", "relu"):
+        w, b = [0.7, 1.3, 2.5], [0.0, 0.3]
+        found = wl.signal.phase_diagram(act, w, b).c
+        for i, j in ((0, 0), (0, 2), (1, 1), (1, 2)):
+            want = wl.signal.fixed_point(wl.mlp(4, act, w_std=w[j], b_std=b[i])).c
+            assert found[i, j] == pytest.approx(
+                np.nan if want is None else want, abs=1e-9, nan_ok=True
+            )

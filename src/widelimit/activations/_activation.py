@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from widelimit._base.arrays import evaluating_now
 from widelimit._base.names import unknown
 
+from ._aliases import name_of, spelt
 from ._cov import Cov, Matrix
 from ._identity import identity_of
 
@@ -31,6 +32,7 @@ class Activation:
         fn: $\varphi$ itself, elementwise and differentiable by JAX.
         dual: $E[\varphi(u)\varphi(v)]$ as a function of `Cov`.
         dual_dot: $E[\varphi'(u)\varphi'(v)]$; by default the derivative of `dual` in the covariance.
+        dual_and_dot: Both at once, where that costs less than one after the other.
         angular: For positively homogeneous activations: (1-rho, 1+rho) to the same of the output
             and the slope of the output's correlation; exact to rounding at both ends. None in place
             of 1+rho, both ways, says that rho is known to be at least 0.
@@ -47,6 +49,9 @@ class Activation:
         breaks: Points where $\varphi$ or a derivative of it jumps.
         lipschitz: $C_\varphi=\sup|\varphi'|$, where finite (for the Jacobian bounds).
         moment: $E[\varphi(\sqrt q z)^2]$ as a function of q; by default `dual` at $u=v$.
+        fourth: The fourth moments as a function of `Cov` (see `Fourth`), which corrections of finite
+            width need; by default Hermite series, or a quadrature where there are breaks.
+        cost: What an entry takes, erf being 1: small tiles and well compiled programs are for large ones.
         has_ntk: Whether $\varphi'$ is square integrable, so that the tangent kernel exists.
         registered: Whether the name finds this object (set by `register`).
         latex: $\varphi$ in LaTeX.
@@ -71,6 +76,9 @@ class Activation:
     latex: str = ""
     cites: tuple[str, ...] = ()
     moment: Callable[[Matrix], Matrix] | None = None
+    dual_and_dot: Callable[[Cov], tuple[Matrix, Matrix]] | None = None
+    fourth: Callable[[Cov], Any] | None = None
+    cost: float = 1.0
 
     @property
     def closed_form(self) -> bool:
@@ -82,16 +90,17 @@ class Activation:
         r"""Whether $\varphi(0)=0$."""
         return self.parity == "odd" or (self.degree or 0) > 0 or _at_zero(self) == 0
 
+    @functools.cached_property  # once: the values of global names may change, what was compiled does not
     def _key(self) -> tuple[Any, ...]:
         if self.registered:
             return (self.name,)
         return self.name, identity_of(self.fn), identity_of(self.dual), self.breaks
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Activation) and self._key() == other._key()
+        return isinstance(other, Activation) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._key)
 
     def __repr__(self) -> str:
         return self.name
@@ -163,7 +172,8 @@ def register_family(name: str, *examples: tuple[float, ...]) -> Any:
     def decorate(factory: Callable[..., Activation]) -> Callable[..., Activation]:
         @functools.cache
         def cached(*numbers: float) -> Activation:
-            return dataclasses.replace(factory(*numbers), registered=True)
+            made = factory(*numbers)
+            return _REGISTRY.get(made.name) or dataclasses.replace(made, registered=True)
 
         @functools.wraps(factory)
         def make(*args: float, **kwargs: float) -> Activation:
@@ -172,7 +182,10 @@ def register_family(name: str, *examples: tuple[float, ...]) -> Any:
                 args += tuple(kwargs.pop(n) for n in names[len(args) :] if n in kwargs)
             if kwargs:
                 raise TypeError(f"{name} does not take {', '.join(kwargs)}.")
-            return cached(*args)
+            try:
+                return cached(*args)
+            except TypeError as error:
+                raise ValueError(f"{name} cannot be made of the numbers {args}: {error}.") from None
 
         _FAMILIES[name] = (make, examples)
         return make
@@ -201,8 +214,10 @@ def get(activation: Any) -> Activation:
 
     Args:
         activation: `"relu"`, `"leaky_relu(0.1)"`, an `Activation`, or any elementwise function
-            that JAX can trace. Functions are integrated numerically; if yours has kinks, declare
-            them: `Activation("mine", fn, breaks=(0.0,))`.
+            that JAX can trace. Names are read without regard to case, hyphens and underscores
+            (`"Leaky-ReLU"`); functions of JAX and NumPy that have a name here are found
+            (`jax.nn.relu`, `np.tanh`). Others are integrated numerically; if yours has kinks,
+            declare them: `Activation("mine", fn, breaks=(0.0,))`.
 
     Returns:
         The activation.
@@ -210,10 +225,15 @@ def get(activation: Any) -> Activation:
     Example:
         >>> get("leaky_relu(0.1)").fn(-2.0)
         Array(-0.2, dtype=float32, weak_type=True)
+        >>> get("SiLU"), get(jnp.tanh), get("erf(1, 0.5)")
+        (silu, tanh, erf(1, 0.5))
     """
     if isinstance(activation, Activation):
         return activation
     if callable(activation):
+        known = name_of(activation)
+        if known is not None:
+            return get(known)
         return Activation(getattr(activation, "__name__", "custom").strip("<>"), activation)
     if not isinstance(activation, str):
         raise TypeError(
@@ -222,16 +242,19 @@ def get(activation: Any) -> Activation:
         )
     if activation in _REGISTRY:
         return _REGISTRY[activation]
-    match = re.fullmatch(r"\s*(\w+)\s*(?:\(([^()]*)\))?\s*", activation)
-    if match and match[1] in _FAMILIES:
+    match = re.fullmatch(r"\s*([\w\s-]*\w)\s*(?:\(([^()]*)\))?\s*", activation)
+    name = spelt(match[1], [*_REGISTRY, *_FAMILIES]) if match else None
+    if match and name in _REGISTRY and match[2] is None:
+        return _REGISTRY[name]
+    if match and name in _FAMILIES:
         try:
             numbers = [float(n) for n in (match[2] or "").split(",") if n.strip()]
         except ValueError as error:
             raise ValueError(f"The numbers in {activation!r} could not be read: {error}.") from None
         if not all(map(math.isfinite, numbers)):
             raise ValueError(f"The numbers in {activation!r} must be finite.")
-        return _FAMILIES[match[1]][0](*numbers)
-    raise ValueError(unknown("activation", activation, [*_REGISTRY, *_FAMILIES]))
+        return _FAMILIES[name][0](*numbers)
+    raise ValueError(unknown("activation", activation, {*_REGISTRY, *_FAMILIES}))
 
 
 def derivative(activation: Activation) -> Callable[[Any], Any]:

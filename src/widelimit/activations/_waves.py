@@ -24,20 +24,21 @@ def _two_exponentials(cov: Cov) -> tuple[Matrix, Matrix, Bool[Array, "..."]]:
     return jnp.exp(-exponent), distance, positive
 
 
-def _wave_odd(cov: Cov) -> Matrix:
-    # exp(-(q1 + q2)/2) sinh k
+def wave_odd(cov: Cov) -> Matrix:
+    r"""$e^{-(q_1+q_2)/2}\sinh k$."""
     larger, distance, positive = _two_exponentials(cov)
     value = -larger * jnp.expm1(-2 * distance) / 2
     return jnp.where(positive, value, -value)
 
 
-def _wave_even(cov: Cov) -> Matrix:
-    # exp(-(q1 + q2)/2) cosh k
+def wave_even(cov: Cov) -> Matrix:
+    r"""$e^{-(q_1+q_2)/2}\cosh k$."""
     larger, distance, _ = _two_exponentials(cov)
     return larger * (1 + jnp.exp(-2 * distance)) / 2
 
 
-def _wave_mean_dot(cov: Cov, sign: int) -> Matrix:
+def wave_mean_dot(cov: Cov, sign: int) -> Matrix:
+    """The mean of the even wave (sign 1) or the odd one (-1) between rho and 1."""
     fall = cov.scale * cov.minus
     some = fall > TINY
     near = jnp.where(some, -jnp.expm1(-fall) / jnp.where(some, fall, 1), 1)
@@ -45,12 +46,16 @@ def _wave_mean_dot(cov: Cov, sign: int) -> Matrix:
     return jnp.exp(-_roots_apart(cov.q1, cov.q2)) * near * both / 2
 
 
-def _wave_gap(q1: Matrix, q2: Matrix, sign: int) -> Matrix:
-    # T1 T2 - E^2 by addition theorems; then 1 - rho = (1 - rho^2)/(1 + rho).
+def wave_gap(q1: Matrix, q2: Matrix, sign: float) -> Matrix:
+    r"""What Cauchy-Schwarz leaves for $\cos(x+c)$, sign $\cos2c$: 1 for the cosine, -1 for the sine.
+
+    $T_1T_2-E^2$ by addition theorems; then $1-\rho=(1-\rho^2)/(1+\rho)$.
+    """
     near, far = _roots_apart(q1, q2), (jnp.sqrt(q1) + jnp.sqrt(q2)) ** 2 / 2
     shift = jnp.exp(-jnp.minimum(q1, q2)) * jnp.expm1(-jnp.abs(q1 - q2))
-    second = lambda q: -jnp.expm1(-2 * q) if sign < 0 else 1 + jnp.exp(-2 * q)
-    square = jnp.expm1(-2 * near) * jnp.expm1(-2 * far) + sign * shift**2
+    second = lambda q: (1 + sign) + sign * jnp.expm1(-2 * q)
+    rest = (1 - sign * sign) - sign * sign * jnp.expm1(-2 * far)
+    square = -jnp.expm1(-2 * near) * rest + sign * shift**2
     missing = jnp.maximum(square, 0) / (second(q1) * second(q2))
     return missing / (1 + jnp.sqrt(jnp.maximum(1 - missing, 0)))
 
@@ -59,10 +64,10 @@ sin = register(
     Activation(
         "sin",
         jnp.sin,
-        dual=_wave_odd,
-        dual_dot=_wave_even,
-        mean_dot=lambda c: _wave_mean_dot(c, 1),
-        gap=lambda q1, q2: _wave_gap(q1, q2, -1),
+        dual=wave_odd,
+        dual_dot=wave_even,
+        mean_dot=lambda c: wave_mean_dot(c, 1),
+        gap=lambda q1, q2: wave_gap(q1, q2, -1),
         parity="odd",
         lipschitz=1.0,
         latex=r"\sin x",
@@ -74,10 +79,10 @@ cos = register(
     Activation(
         "cos",
         jnp.cos,
-        dual=_wave_even,
-        dual_dot=_wave_odd,
-        mean_dot=lambda c: _wave_mean_dot(c, -1),
-        gap=lambda q1, q2: _wave_gap(q1, q2, 1),
+        dual=wave_even,
+        dual_dot=wave_odd,
+        mean_dot=lambda c: wave_mean_dot(c, -1),
+        gap=lambda q1, q2: wave_gap(q1, q2, 1),
         parity="even",
         lipschitz=1.0,
         latex=r"\cos x",

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 
 from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
-from widelimit.activations import Activation, second_moment
+from widelimit.activations import Activation, second_moment_now
 from widelimit.interpret import State
 
-from ._slope import mean_square_slope
+from ._slope import mean_square_slope_now
 
 
 def jumps(act: Activation) -> list[tuple[float, float]]:
@@ -65,16 +65,16 @@ class Near(State):
     def activated(self, activation: Activation) -> Self:
         with jax.enable_x64(True):
             q = jnp.full((1,), self.q, jnp.float64)
-            after = float(second_moment(activation, q)[0])
-            gain = float(mean_square_slope(activation, q)[0])
+            after = float(second_moment_now(activation, q)[0])
+            gain = float(mean_square_slope_now(activation, q)[0])
         density = [j**2 * math.exp(-(c**2) / (2 * self.q)) for c, j in jumps(activation)]
         sharp = sum(density) / (2 * math.pi) * math.sqrt(self.m)
         slope = gain * self.q / after if after else 0.0
         fall = gain * self.fall + sharp * self.ntk
         return type(self)(after, slope * self.m, gain * self.ntk, fall)
 
-    def normalised(self) -> Self:
-        return self.scaled(self.q**-0.5)
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
+        return self.scaled((self.q + eps) ** -0.5)
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         parts = [*parts] if skip is None else [*parts, self.scaled(skip)]

@@ -1,4 +1,4 @@
-"""Losses, summed over the points; a new one is one line."""
+"""Losses, summed over the points but for the mean of squares; a new one is one line."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +16,10 @@ def _squared(f: Any, y: Any) -> Any:
     return ((f - y) ** 2).sum() / 2
 
 
+def _mean(f: Any, y: Any) -> Any:
+    return ((f - y) ** 2).mean() / 2
+
+
 def _huber(f: Any, y: Any) -> Any:
     error = jnp.abs(f - y)
     return jnp.where(error < 1, error**2 / 2, error - 0.5).sum()
@@ -31,6 +35,7 @@ def _cross_entropy(f: Any, y: Any) -> Any:
 
 LOSSES: dict[str, Loss] = {
     "squared": _squared,
+    "mean": _mean,
     "huber": _huber,
     "logistic": _logistic,
     "cross-entropy": _cross_entropy,

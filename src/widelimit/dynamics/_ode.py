@@ -29,7 +29,13 @@ def _diffrax() -> Any:
 
 
 def flow_by_solver(
-    loss: Loss, gram: np.ndarray, f0: np.ndarray, y: np.ndarray, times: np.ndarray, tolerance: float
+    loss: Loss,
+    gram: np.ndarray,
+    f0: np.ndarray,
+    y: np.ndarray,
+    times: np.ndarray,
+    tolerance: float,
+    friction: float | None = None,
 ) -> np.ndarray:
     """The dual vector at each of some increasing, finite times, shape (times, n, k)."""
     diffrax = _diffrax()
@@ -40,30 +46,48 @@ def flow_by_solver(
     implicit = stiffness > _STIFF and f0.size <= _SMALL
     with jax.enable_x64(True):
         solution = _integrate(
-            loss, implicit, jnp.asarray(gram), jnp.asarray(f0), jnp.asarray(y), times, tolerance
+            loss,
+            implicit,
+            friction is not None,
+            *(jnp.asarray(a) for a in (gram, f0, y)),
+            times,
+            tolerance,
+            friction or 0.0,
         )
         if not bool(solution.result == diffrax.RESULTS.successful):
             raise ValueError(
                 f"The ODE solver stopped before t = {end:g} (stiffness {stiffness:.1e}). "
                 "Ask for a shorter time or a larger tolerance."
             )
-        return np.asarray(solution.ys)
+        return np.asarray(solution.ys[0])
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _integrate(
-    loss: Loss, implicit: bool, gram: Any, f0: Any, y: Any, times: Any, tolerance: Any
+    loss: Loss,
+    implicit: bool,
+    inert: bool,
+    gram: Any,
+    f0: Any,
+    y: Any,
+    times: Any,
+    tolerance: Any,
+    friction: Any,
 ) -> Any:
     diffrax = _diffrax()
     slope = jax.grad(loss)
-    field = lambda t, c, args: -slope(f0 + gram @ c, y)
+
+    def field(t: Any, state: Any, args: Any) -> Any:
+        pull = -slope(f0 + gram @ state[0], y)
+        return (state[1], pull - friction * state[1]) if inert else (pull,)
+
     return diffrax.diffeqsolve(
         diffrax.ODETerm(field),
         diffrax.Kvaerno5() if implicit else diffrax.Dopri8(),
         t0=0.0,
         t1=times[-1],
         dt0=None,
-        y0=jnp.zeros_like(f0),
+        y0=(jnp.zeros_like(f0),) * (2 if inert else 1),
         saveat=diffrax.SaveAt(ts=times),
         stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance),
         max_steps=200_000,

@@ -8,9 +8,10 @@ import numpy as np
 from widelimit.layers import Layer
 from widelimit.regression import Problem, Spectral, as_problem
 
+from ._arguments import as_outputs, shaped_loss
 from ._losses import Loss, as_loss, check_targets
 from ._ode import check_loss
-from ._trained import Initial, Trained, as_outputs
+from ._trained import Initial, Trained
 
 
 def train(
@@ -27,13 +28,17 @@ def train(
 
     Args:
         net: The network; None where `kernel` needs none.
-        x: Training points, shape (n, d).
+        x: Training points, shape (n, d); with kernel="precomputed" their kernel, shape (n, n) or
+            (n, n, k, k).
         y: Targets, shape (n,) or (n, k) for k outputs.
-        kernel: "ntk"; "nngp" (only the last layer is trained); "gaussian"; or a function of
-            (x1, x2) that gives the matrix, x2=None standing for x1.
+        kernel: "ntk"; "nngp" (only the last layer is trained); "gaussian"; a function of (x1, x2)
+            that gives the matrix, x2=None standing for x1, or blocks (n1, n2, k, k) for k outputs
+            (`empirical_ntk`); or "precomputed": `predict` then takes the kernel of new points with
+            the training points.
         f0: The initial function: None for zero; a function of points; a pair (finite network,
             parameters); or its values at the training points.
-        loss: "squared" (half the sum of squares), "huber", "logistic" (targets ±1),
+        loss: "squared" (half the sum of squares), "mean" (half their mean over points and outputs, as
+            in neural-tangents: times and learning rates are n k times longer), "huber", "logistic" (targets ±1),
             "cross-entropy" (rows of probabilities), or a differentiable function of (f, y), each of
             shape (n, k), that sums over the points.
         tolerance: Of the ODE solver that serves the other losses.
@@ -56,12 +61,12 @@ def train(
     """
     problem = as_problem(net, x, y, kernel)
     function = as_loss(loss)
-    check_targets(loss, problem.y)
+    check_targets(loss, problem.y.reshape(problem.loss_shape()))
     if not tolerance > 0:
         raise ValueError(f"tolerance must be positive, got {tolerance}.")
     initial, start = _initial(f0, problem)
-    if loss != "squared":
-        check_loss(function, start, problem.y)
+    if not (isinstance(loss, str) and loss in ("squared", "mean")):
+        check_loss(shaped_loss(function, problem), start, problem.y)
     else:
         _warn_of_contradiction(problem)
     return Trained(problem, loss, initial, start, Spectral(problem.gram()), float(tolerance))
@@ -91,5 +96,5 @@ def _initial(f0: Any, problem: Problem) -> tuple[Initial, np.ndarray]:
         finite, params = f0
         f0 = lambda x: finite.apply(params, x)
     if callable(f0):
-        return f0, as_outputs(f0(problem.x), shape, "f0(x)")
+        return f0, as_outputs(f0(problem.inputs), shape, "f0(x)")
     return None, as_outputs(f0, shape, "f0")

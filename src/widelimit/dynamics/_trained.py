@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,21 +9,25 @@ import numpy as np
 
 from widelimit._base.renamed import renamed_argument, warn_renamed
 from widelimit._base.scalars import as_count, as_float
+from widelimit._base.shown import shown
 from widelimit.linalg import Eigen
 from widelimit.regression import Problem, Spectral, descent, heavy_ball
 
+from ._arguments import as_friction, as_outputs, as_times, shaped_loss, warn_of_divergence
 from ._losses import Loss, as_loss
 from ._ode import descend_by_steps, flow_by_solver
 
 Initial = Callable[[np.ndarray], Any] | None
 
 
+@shown("a network of infinite width in training")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Trained:
     r"""A network of infinite width in training: ask it for any point at any time.
 
     Made by `train`. Under the squared loss $\frac12\sum(f(x_i)-y_i)^2$ everything is in closed form
-    through one eigendecomposition of $\Theta(X,X)$; k steps of size $\eta$ take the time $t=k\eta$.
+    through one eigendecomposition of $\Theta(X,X)$; k steps of size $\eta$ take the time $t=k\eta$. The mean
+    of squares over n points and k outputs (loss="mean") is the same at $t/(nk)$ and $\eta/(nk)$.
 
     Attributes:
         problem: The checked data and kernel.
@@ -41,6 +44,24 @@ class Trained:
     start: np.ndarray
     spectral: Spectral
     tolerance: float
+
+    def summary(self) -> dict[str, object]:
+        """What is shown of a model; eigenvalues once they are known."""
+        rows = {**self.problem.summary(), "loss": self.loss}
+        if "eigen" not in vars(self.spectral):
+            return rows
+        span = f"{self.lambda_min:.4g} to {self.lambda_max:.4g}"
+        return {**rows, "eigenvalues": span, "critical learning rate": self.critical_learning_rate}
+
+    @property
+    def closed(self) -> bool:
+        """Whether the loss is the sum or the mean of squares, which have closed forms."""
+        return isinstance(self.loss, str) and self.loss in ("squared", "mean")
+
+    @property
+    def pace(self) -> float:
+        """The factor of times and learning rates: 1, or 1/(n k) for a mean of squares."""
+        return 1 / self.problem.y.size if self.closed and self.loss == "mean" else 1.0
 
     @property
     def matrix(self) -> np.ndarray:
@@ -70,13 +91,13 @@ class Trained:
     @property
     def critical_learning_rate(self) -> float:
         r"""$2/\lambda_{\max}$: gradient descent converges below, and diverges above."""
-        return 2 / self.lambda_max if self.lambda_max > 0 else math.inf
+        return 2 / (self.pace * self.lambda_max) if self.lambda_max > 0 else math.inf
 
     @property
     def theorem5_learning_rate(self) -> float:
         r"""$2/(\lambda_{\min}+\lambda_{\max})$: below, the error shrinks by $1-\eta\lambda_{\min}$ a step."""
         total = self.lambda_min + self.lambda_max
-        return 2 / total if total > 0 else math.inf
+        return 2 / (self.pace * total) if total > 0 else math.inf
 
     @property
     def lr_critical(self) -> float:
@@ -95,9 +116,11 @@ class Trained:
         r"""$1/\lambda_i$, fastest first: the time in which a direction's error falls by $e$."""
         values = self.eigen.values[::-1]
         with np.errstate(divide="ignore"):
-            return np.where(values > self.eigen.noise, 1 / values, np.inf)
+            return np.where(values > self.eigen.noise, 1 / (self.pace * values), np.inf)
 
-    def predict(self, x_test: Any = None, t: Any = None, *, f0: Any = None) -> Any:
+    def predict(
+        self, x_test: Any = None, t: Any = None, *, friction: float | None = None, f0: Any = None
+    ) -> Any:
         r"""The function after training for time t by gradient flow.
 
         $f_t(x)=f_0(x)+k(x)\,\Theta^{-1}(I-e^{-\Theta t})(y-f_0(X))$ for the squared loss.
@@ -105,19 +128,24 @@ class Trained:
         Args:
             x_test: Points, shape (m, d); None stands for the training points.
             t: A time, at least 0, or an array of times; None or infinity: trained for ever.
+            friction: $\gamma\ge0$ of a flow with momentum, $\ddot\theta=-\gamma\dot\theta-\nabla L$ from rest: gradient
+                descent with momentum $\mu$ and a small learning rate $\eta$ is at $f_t$ after
+                $t/\sqrt\eta$ steps, $\gamma=(1-\mu)/\sqrt\eta$. None: the plain flow.
             f0: Initial values at `x_test`, where `train` was given values instead of a function.
 
         Returns:
             Shape (m,) or (m, k) for one time, with a leading axis for an array of times.
         """
         times = as_times(t)
+        if friction is not None:
+            friction = as_friction(friction, times)
         before, cross = self._place(x_test, f0)
-        if self.loss == "squared":
-            phis = [self.spectral.flow(float(s)) for s in times.ravel()]
+        if self.closed:
+            phis = [self._phi(float(s), friction) for s in times.ravel()]
             moves = self.spectral.moves(cross, phis, self.problem.y - self.start)
             out = np.stack([before + m for m in moves])
         else:
-            duals = self._dual_by_solver(times.ravel())
+            duals = self._dual_by_solver(times.ravel(), friction)
             out = before + np.einsum("ij,tjk->tik", cross, duals, optimize=True)
         return self.problem.answer(out.reshape(times.shape + out.shape[1:]))
 
@@ -158,16 +186,17 @@ class Trained:
         if not 0 <= momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1), got {momentum}.")
         before, cross = self._place(x_test, f0)
-        if self.loss == "squared":
+        if self.closed:
             limit = self.critical_learning_rate * (1 + momentum)
             if rate > limit:
-                _warn_of_divergence(rate, limit)
+                warn_of_divergence(rate, limit)
             values = self.eigen.values
-            plain = descent(values, steps, rate)
-            phi = heavy_ball(values, steps, rate, momentum) if momentum else plain
+            size = self.pace * rate
+            plain = descent(values, steps, size)
+            phi = heavy_ball(values, steps, size, momentum) if momentum else plain
             (move,) = self.spectral.moves(cross, [phi], self.problem.y - self.start)
         else:
-            fixed = (as_loss(self.loss), self.matrix, self.start, self.problem.y)
+            fixed = (self.function, self.matrix, self.start, self.problem.y)
             move = cross @ descend_by_steps(*fixed, steps, rate, momentum)
         if not np.isfinite(move).all():
             raise ValueError(
@@ -188,7 +217,7 @@ class Trained:
         """
         self._only_squared("error")
         time = float(as_times(as_float(t, "t")))
-        shrink = lambda v: np.where(v > self.eigen.noise, np.exp(-v * time), 1.0)
+        shrink = lambda v: np.where(v > self.eigen.noise, np.exp(-v * self.pace * time), 1.0)
         return self.problem.answer(self.eigen.apply(shrink, self.start - self.problem.y))
 
     def influence(self, x_test: Any, t: float | None = None) -> Any:
@@ -203,7 +232,7 @@ class Trained:
         """
         self._only_squared("influence")
         cross = self.problem.cross(self.problem.points(x_test))
-        phi = self.spectral.flow(float(as_times(None if t is None else as_float(t, "t"))))
+        phi = self._phi(float(as_times(None if t is None else as_float(t, "t"))))
         (out,) = self.spectral.moves(cross, [phi], np.eye(len(self.matrix)))
         return self.problem.convert(out)
 
@@ -217,24 +246,34 @@ class Trained:
             The coefficients of the kernels, shape (n, k).
         """
         self._only_squared("dual")
-        phi = self.spectral.flow(float(as_times(None if t is None else as_float(t, "t"))))
+        phi = self._phi(float(as_times(None if t is None else as_float(t, "t"))))
         return self.spectral.dual(phi, self.problem.y - self.start)
 
+    @property
+    def function(self) -> Loss:
+        """The loss as a function of outputs and targets in the shape in which they are solved for."""
+        return shaped_loss(as_loss(self.loss), self.problem)
+
+    def _phi(self, t: float, friction: float | None = None) -> Any:
+        """Phi after the time t; with friction the mean of squares slows time by a square root."""
+        if friction is None:
+            return self.spectral.flow(self.pace * t)
+        root = math.sqrt(self.pace)
+        return self.spectral.flow(root * t, friction=friction / root)
+
     def _only_squared(self, name: str) -> None:
-        if self.loss != "squared":
+        if not self.closed:
             raise ValueError(f"{name} has a closed form for the squared loss only; use predict.")
 
-    def _dual_by_solver(self, times: np.ndarray) -> np.ndarray:
+    def _dual_by_solver(self, times: np.ndarray, friction: float | None) -> np.ndarray:
         if np.isinf(times).any():
             raise ValueError(
                 f"With loss={self.loss!r} there is no closed form at t = infinity (cross-entropy "
                 "never stops growing). Give a finite t."
             )
         order, back = np.unique(times, return_inverse=True)
-        function = as_loss(self.loss)
-        duals = flow_by_solver(
-            function, self.matrix, self.start, self.problem.y, order, self.tolerance
-        )
+        fixed = self.function, self.matrix, self.start, self.problem.y
+        duals = flow_by_solver(*fixed, order, self.tolerance, friction)
         return duals[back]
 
     def _place(self, x_test: Any, f0: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -244,54 +283,15 @@ class Trained:
                 raise ValueError("f0 belongs to x_test; at the training points it is known.")
             return self.start, self.matrix
         x = self.problem.points(x_test)
-        shape = len(x), self.start.shape[1]
+        cross = self.problem.cross(x)
+        shape = len(cross), self.start.shape[1]
         if f0 is not None:
-            return as_outputs(f0, shape, "f0"), self.problem.cross(x)
+            return as_outputs(f0, shape, "f0"), cross
         if self.initial is not None:
-            return as_outputs(self.initial(x), shape, "f0(x_test)"), self.problem.cross(x)
+            return as_outputs(self.initial(x), shape, "f0(x_test)"), cross
         if self.start.any():
             raise ValueError(
                 "train was given the initial values at the training points only. Give those at "
                 "x_test too: predict(x_test, f0=values), or give train a function."
             )
-        return np.zeros(shape), self.problem.cross(x)
-
-
-def _warn_of_divergence(rate: float, limit: float) -> None:
-    warnings.warn(
-        f"The learning rate {rate:g} is above {limit:g}, so gradient descent diverges; the answer "
-        "is exact for this number of steps. Take a smaller one.",
-        UserWarning,
-        stacklevel=4,
-    )
-
-
-def as_outputs(values: Any, shape: tuple[int, int], name: str) -> np.ndarray:
-    """Initial values as a checked array of shape (points, outputs)."""
-    values = np.asarray(values, dtype=np.float64)
-    if values.ndim == 0:
-        values = np.full(shape, float(values))
-    if values.shape == shape[:1] and shape[1] == 1:
-        values = values[:, None]
-    if values.shape != shape:
-        raise ValueError(f"{name} must have shape {shape} (points, outputs), got {values.shape}.")
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} contains NaN or infinite values.")
-    return values
-
-
-def as_times(t: Any) -> np.ndarray:
-    """A time or several, infinity included."""
-    if t is None:
-        return np.asarray(math.inf)
-    try:
-        times = np.asarray(t, dtype=np.float64)
-    except OverflowError:
-        raise ValueError("t holds an integer beyond the range of floats; give math.inf.") from None
-    except (TypeError, ValueError):
-        raise TypeError(f"t must be a number or a list of numbers, got {t!r}.") from None
-    if times.ndim > 1 or times.size == 0:
-        raise ValueError(f"t must be a number or a list of numbers, got shape {times.shape}.")
-    if np.isnan(times).any() or (times < 0).any():
-        raise ValueError(f"t is a time, at least 0; got {t}.")
-    return times
+        return np.zeros(shape), cross

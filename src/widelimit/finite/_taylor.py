@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike
 from widelimit._base.arrays import float_dtype, is_transformed
 from widelimit._base.renamed import renamed_function
 from widelimit._base.scalars import as_count
+from widelimit._base.shown import shown
 from widelimit._base.types import Tensor
 
 Model = Callable[[PyTree, ArrayLike], Tensor]
 
 
+@shown("a model as a polynomial in its parameters")
 class TaylorModel(eqx.Module):
     r"""The Taylor polynomial of a model in its parameters, around `params`.
 

@@ -8,6 +8,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from widelimit._base.shown import as_table
+
 
 class Layer(eqx.Module):
     """The base of all layers: frozen, comparable, printable, without behaviour.
@@ -37,6 +39,19 @@ class Layer(eqx.Module):
             elif not _same(value, field.default):
                 named.append(f"{field.name}={_show(value)}")
         return f"{type(self).__name__}({', '.join(positional + named)})"
+
+    def summary(self) -> dict[str, object]:
+        """What a notebook shows of a network: its text, its activations, its numbers."""
+        nodes = jax.tree.leaves(self, is_leaf=lambda node: hasattr(node, "activation"))
+        names = {str(node.activation) for node in nodes if hasattr(node, "activation")}
+        return {
+            "layers": repr(self),
+            "activations": ", ".join(sorted(names)) or None,
+            "numbers": len(jax.tree.leaves(self)),
+        }
+
+    def _repr_html_(self) -> str:
+        return as_table(type(self).__name__, "a network or a part of one", self.summary())
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

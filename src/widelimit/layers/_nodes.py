@@ -15,7 +15,8 @@ from ._layer import Layer, as_layer
 _HIGHEST = 64  # the degree of a polynomial or power whose Gaussian moments are worth computing
 
 
-def _as_width(width: Any) -> int | None:
+def as_width(width: Any) -> int | None:
+    """A stated width, or None."""
     return None if width is None else as_count(width, "width", minimum=1)
 
 
@@ -24,7 +25,7 @@ def _as_activation(activation: Any) -> Activation:
     if isinstance(activation, str):
         family, _, numbers = activation.partition("(")
         degree = numbers.count(",")
-        if family.strip() == "relu_power":
+        if "".join(filter(str.isalnum, family.lower())) == "relupower":
             degree = as_float(numbers.partition(")")[0] or 0, "The order of relu_power")
         if degree > _HIGHEST:
             raise ValueError(
@@ -44,9 +45,10 @@ def _expect_elementwise(activation: Activation) -> None:
         with jax.enable_x64(True):
             found = jax.eval_shape(lambda v: activation.fn(v), points)  # NumPy's cannot be jitted
     except Exception as error:
+        name = activation.name if hasattr(jnp, activation.name) else "tanh"
         raise TypeError(
             f"The function {activation.name!r} cannot be applied to a JAX array "
-            f"({type(error).__name__}). Write it with jax.numpy, as jnp.tanh instead of np.tanh."
+            f"({type(error).__name__}). Write it with jax.numpy, as jnp.{name} instead of np.{name}."
         ) from error
     if getattr(found, "shape", None) != (3,):
         raise TypeError(
@@ -67,7 +69,7 @@ class Dense(Layer):
         b_std: $\sigma_b\ge0$; 0 means that the layer has no bias.
     """
 
-    width: int | None = eqx.field(default=None, static=True, converter=_as_width)
+    width: int | None = eqx.field(default=None, static=True, converter=as_width)
     w_std: Scalar = eqx.field(default=1.0, converter=as_scalar)
     b_std: Scalar = eqx.field(default=0.0, converter=as_scalar)
 

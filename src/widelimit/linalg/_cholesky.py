@@ -8,6 +8,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.linalg import get_lapack_funcs
 
+from widelimit._base.shown import shown
+
 _potrf, _potrs, _pocon, _trtrs, _trtri = get_lapack_funcs(
     ("potrf", "potrs", "pocon", "trtrs", "trtri"), dtype=np.float64
 )
@@ -15,6 +17,7 @@ _EPS = np.finfo(np.float64).eps
 _STRIP = 512  # columns that are mirrored at a time
 
 
+@shown("a Cholesky factorisation")
 @dataclasses.dataclass(frozen=True)
 class Cholesky:
     r"""The factor of $A=LL^\top$, $A=K+\mathrm{diag}(\mathrm{ridge})+\mathrm{jitter}\,I$.

@@ -8,12 +8,15 @@ import scipy.linalg
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from widelimit._base.shown import shown
+
 from ._cholesky import _square
 
 _EPS = np.finfo(np.float64).eps
 _LARGE = 4000  # rows from which memory counts more than time
 
 
+@shown("an eigendecomposition")
 @dataclasses.dataclass(frozen=True)
 class Eigen:
     r"""$A=Q\,\mathrm{diag}(\lambda)\,Q^\top$ of a positive semidefinite matrix.

@@ -6,9 +6,14 @@ from ._bounds import singular_values as singular_values
 from ._deprecated import papers as papers
 from ._dynamics import band as band
 from ._dynamics import training as training
+from ._everyday import kernel as kernel
+from ._everyday import prior as prior
+from ._everyday import run as run
 from ._finite import kernel_on_the_circle as kernel_on_the_circle
 from ._finite import ntk_ellipse as ntk_ellipse
 from ._finite import power_law as power_law
+from ._finite import predicted as predicted
+from ._finite import required_width as required_width
 from ._finite import stability as stability
 from ._finite import trained_networks as trained_networks
 from ._finite import width_convergence as width_convergence
@@ -28,3 +33,4 @@ from ._style import figure as figure
 from ._style import plain_ticks as plain_ticks
 from ._style import pyplot as pyplot
 from ._style import style as style
+from ._style import width_axis as width_axis

@@ -7,6 +7,7 @@ import numpy as np
 
 from widelimit.analysis.learning_curve import Comparison
 from widelimit.analysis.spectrum import Spectrum
+from widelimit.linalg import eigh
 
 from ._style import COLOURS, figure
 
@@ -14,14 +15,19 @@ _MARKERS = "osD^v*P"
 LEGEND = {"frameon": False, "fontsize": 8}
 
 
-def spectrum(spectra: Spectrum | Mapping[str, Spectrum], exponent: float | None = None) -> Any:
-    r"""Eigenvalues against degree on logarithmic axes; even degrees filled, odd ones open.
+def spectrum(
+    spectra: Spectrum | np.ndarray | Mapping[str, Spectrum | np.ndarray],
+    exponent: float | None = None,
+) -> Any:
+    r"""Eigenvalues on logarithmic axes: of a network against degree, of a matrix against their rank.
+
+    Even degrees are filled, odd ones open.
 
     Zeros that the theory demands have no place on a logarithmic axis and are left out, and so are
     values that rounding has swallowed.
 
     Args:
-        spectra: One spectrum, or several by name.
+        spectra: One spectrum or symmetric matrix, or several by name.
         exponent: Draws a line $k^{-s}$ beside them.
 
     Returns:
@@ -32,10 +38,15 @@ def spectrum(spectra: Spectrum | Mapping[str, Spectrum], exponent: float | None 
         >>> fig = spectrum({"MLP": wl.spectrum.circle(wl.mlp(depth=1), 50)}, exponent=2)
         >>> fig.axes[0].get_yscale()
         'log'
+        >>> x = np.random.default_rng(0).standard_normal((30, 3))
+        >>> spectrum(wl.ntk(wl.mlp(2), x)).axes[0].get_xlabel()
+        'rank $i$'
     """
-    many = {"": spectra} if isinstance(spectra, Spectrum) else dict(spectra)
+    many: dict[str, Any] = dict(spectra) if isinstance(spectra, Mapping) else {"": spectra}
     if not many:
         raise ValueError("At least one spectrum was expected, got none.")
+    if not any(isinstance(one, Spectrum) for one in many.values()):
+        return _of_matrices(many, exponent)
     fig, panels = figure(width=4.6, height=3.2)
     panel = panels[0, 0]
     for i, (name, one) in enumerate(many.items()):
@@ -51,6 +62,34 @@ def spectrum(spectra: Spectrum | Mapping[str, Spectrum], exponent: float | None 
     panel.set(xscale="log", yscale="log", xlabel="degree $k$", ylabel="eigenvalue $\\mu_k$")
     panel.plot([], [], "o", mfc="white", mec="0.4", ms=3.5, label="open: odd $k$")
     fig.legend(loc="outside lower center", ncols=3, handletextpad=0.1, **LEGEND)
+    return fig
+
+
+def _of_matrices(many: Mapping[str, Any], exponent: float | None) -> Any:
+    """Eigenvalues, largest first; what rounding has swallowed is left out."""
+    fig, panels = figure(width=4.2, height=3.0)
+    panel = panels[0, 0]
+    for i, (name, matrix) in enumerate(many.items()):
+        found = np.asarray(matrix)
+        if found.ndim != 2 or found.shape[0] != found.shape[1]:
+            raise ValueError(
+                "A spectrum (wl.spectrum.circle, wl.spectrum.sphere) or a square matrix was "
+                f"expected, got {type(matrix).__name__} of shape {found.shape}."
+            )
+        eigen = eigh(found.astype(np.float64), scale=float(np.abs(found).max()))
+        values, colour = eigen.values[::-1], COLOURS[i % len(COLOURS)]
+        rank, known = 1 + np.arange(len(values)), values > eigen.noise
+        style = {"marker": _MARKERS[i % len(_MARKERS)], "ms": 3.5, "ls": "", "color": colour}
+        panel.plot(rank[known], values[known], label=name or None, **style)
+        if exponent is not None and i == 0 and known.sum() > 1:
+            last = int(known.sum())
+            panel.plot(
+                [1, last], [values[0], values[0] * last**-exponent], "--", color="0.35", lw=1
+            )
+            panel.annotate(f"$i^{{-{exponent:g}}}$", (last, values[0] * last**-exponent))
+    panel.set(xscale="log", yscale="log", xlabel="rank $i$", ylabel="eigenvalue $\\lambda_i$")
+    if any(many):
+        panel.legend(**LEGEND)
     return fig
 
 

@@ -89,3 +89,18 @@ def plain_ticks(axis: Any) -> None:
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def width_axis(panel: Any, widths: Any) -> None:
+    """A logarithmic axis whose ticks are the widths themselves, as plain numbers.
+
+    Args:
+        panel: The axes.
+        widths: What was measured; of many, every second or third is labelled.
+    """
+    widths = sorted({int(n) for n in widths})
+    labelled = widths[:: -(-len(widths) // 7)]
+    panel.set_xscale("log")
+    panel.set_xticks(labelled, [str(n) for n in labelled])
+    panel.set_xticks([n for n in widths if n not in labelled], minor=True)
+    panel.xaxis.set_minor_formatter(pyplot().NullFormatter())

@@ -7,6 +7,7 @@ What is added to the diagonal of $K$ has two names. It is the `ridge` where a fu
 the variance of the observations (`posterior`, `log_marginal_likelihood`, `fit_evidence`).
 """
 
+from ._as_problem import as_problem as as_problem
 from ._data import Data as Data
 from ._data import as_weights as as_weights
 from ._data import merge as merge
@@ -16,16 +17,21 @@ from ._evidence import log_marginal_likelihood as log_marginal_likelihood
 from ._family import Family as Family
 from ._fit import Ridge as Ridge
 from ._fit import fit as fit
+from ._gram import gram as gram
 from ._kernel import FunctionKernel as FunctionKernel
 from ._kernel import Kernel as Kernel
 from ._kernel import as_kernel as as_kernel
 from ._kernel import gaussian_kernel as gaussian_kernel
+from ._phi import damped as damped
 from ._phi import descent as descent
 from ._phi import flow as flow
 from ._phi import heavy_ball as heavy_ball
+from ._posterior import Posterior as Posterior
 from ._posterior import Predictive as Predictive
 from ._posterior import posterior as posterior
+from ._posterior import prior as prior
 from ._problem import Problem as Problem
-from ._problem import as_problem as as_problem
 from ._ridge import ridge as ridge
+from ._solvers import CG as CG
+from ._solvers import Cholesky as Cholesky
 from ._spectral import Spectral as Spectral

@@ -5,12 +5,15 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float, Int
 
+from widelimit._base.shown import shown
+
 Points = Float[np.ndarray, "n d"]
 NewPoints = Float[np.ndarray, "m d"]
 Targets = Float[np.ndarray, "n k"]
 Weights = Float[np.ndarray, " n"]
 
 
+@shown("points, targets and weights")
 @dataclasses.dataclass(frozen=True)
 class Data:
     r"""Rows, usually merged where they are equal.

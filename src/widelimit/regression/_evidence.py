@@ -12,24 +12,27 @@ import scipy.optimize
 from jaxtyping import Float
 
 from widelimit._base.arrays import is_transformed
+from widelimit._base.shown import shown
 from widelimit.infinite import prepare
 from widelimit.layers import Layer
 from widelimit.linalg import Cholesky
 
+from ._as_problem import as_problem
 from ._family import Family, Numbers, Template
-from ._fit import Ridge, fit
+from ._fit import Ridge, evidence, fit
 from ._kernel import as_kernel
-from ._problem import Problem, as_problem
-from ._ridge import check_noise, reaching
+from ._problem import Problem
+from ._ridge import check_noise, noisy, reaching
 
 _RANGE = 1e4  # how far a fit may move a number from its start
+_FAR = 100.0  # from where on it is looked at
 
 
 def log_marginal_likelihood(
     net: Layer,
     x: object,
     y: object,
-    noise: float | jax.Array = 0.0,
+    noise: float | np.ndarray | jax.Array = 0.0,
     *,
     kernel: str = "nngp",
 ) -> float | jax.Array:
@@ -43,7 +46,7 @@ def log_marginal_likelihood(
         net: The network.
         x: Points, shape (n, d).
         y: Targets, shape (n,) or (n, k).
-        noise: $\sigma^2$.
+        noise: $\sigma^2$; an array gives every point its own.
         kernel: "nngp" or "ntk".
 
     Returns:
@@ -60,16 +63,16 @@ def log_marginal_likelihood(
     """
     if is_transformed((net, x, y, noise)):
         return _traced(net, jnp.asarray(x), y, noise, kernel)
-    problem = as_problem(net, x, y, kernel)
-    model = _model(problem, check_noise(noise, problem))
-    value = _evidence(model)
+    problem, level, _ = noisy(as_problem(net, x, y, kernel), noise)
+    value = evidence(_model(problem, level))
     return value if problem.numpy else jnp.asarray(value, dtype=problem.dtype)
 
 
 def _traced(net: Layer, x: jax.Array, y: object, noise: object, kernel: str) -> jax.Array:
     targets = jnp.asarray(y, dtype=x.dtype).reshape(x.shape[0], -1)
     n, outputs = targets.shape
-    a = prepare(net, kernel)(x) + jnp.asarray(noise, dtype=x.dtype) * jnp.eye(n, dtype=x.dtype)
+    levels = jnp.broadcast_to(jnp.asarray(noise, dtype=x.dtype), (n,))
+    a = prepare(net, kernel)(x) + jnp.diag(levels)
     lower = jnp.linalg.cholesky(a)
     half = jax.scipy.linalg.solve_triangular(lower, targets, lower=True)
     log_det = 2 * jnp.log(jnp.diagonal(lower)).sum()
@@ -82,14 +85,7 @@ def _model(problem: Problem, noise: float) -> Ridge:
     return reaching(model) if noise == 0 else model
 
 
-def _evidence(model: Ridge) -> float:
-    n, outputs = model.dual.shape
-    assert isinstance(model.factor, Cholesky)
-    constant = model.factor.log_det() + n * math.log(2 * math.pi)
-    half = model.factor.half_solve(model.problem.y)
-    return -(float((half**2).sum()) + outputs * constant) / 2
-
-
+@shown("the network that makes the targets most probable")
 @dataclasses.dataclass(frozen=True)
 class EvidenceFit:
     """The network that makes the targets most probable.
@@ -97,20 +93,28 @@ class EvidenceFit:
     Attributes:
         net: The network with its fitted numbers.
         noise: The fitted variance of the noise.
-        parameters: The fitted numbers: by name for a function, in order of appearance for a network.
+        parameters: The fitted numbers by name: a function's own names, or where a number stands in the
+            network, such as "layers[0].w_std".
         log_likelihood: The log marginal likelihood that was reached.
         converged: Whether the optimiser was satisfied.
         steps: Its iterations.
         message: Its own words.
+        at_bound: The names of numbers (and "noise") that stopped at the edge of where they were looked
+            for, a factor of 10,000 from their start, or on the way where nothing changes any more.
     """
 
     net: Layer
     noise: float
-    parameters: dict[str, float] | tuple[float, ...]
+    parameters: dict[str, float]
     log_likelihood: float
     converged: bool
     steps: int
     message: str
+    at_bound: tuple[str, ...] = ()
+
+    def summary(self) -> dict[str, object]:
+        """What is shown of a fit."""
+        return {**vars(self), "at_bound": self.at_bound or None}
 
 
 def fit_evidence(
@@ -148,7 +152,7 @@ def fit_evidence(
         >>> import numpy as np, widelimit as wl
         >>> x = np.linspace(-1, 1, 12)[:, None]
         >>> y = np.sin(3 * x[:, 0]) + 0.1 * (-1.0) ** np.arange(12)
-        >>> fit = wl.fit_evidence(wl.mlp(1, "erf", b_std=1.0), x, y)
+        >>> fit = wl.fit_evidence(wl.mlp(1, "erf"), x, y)  # an odd function needs no bias
         >>> fit.converged, 0.003 < fit.noise < 0.03
         (True, True)
 
@@ -179,7 +183,7 @@ def fit_evidence(
         )
     numbers, level = search.at(out.x)
     best = family.network(numbers)
-    value = _evidence(_model(as_problem(best, x, y, kernel), level))
+    value = evidence(_model(as_problem(best, x, y, kernel), level))
     return EvidenceFit(
         best,
         level,
@@ -188,7 +192,30 @@ def fit_evidence(
         bool(out.success),
         int(out.nit),
         str(out.message),
+        _at_bound(family, search, first, out.x),
     )
+
+
+def _at_bound(
+    family: Family, search: "_Search", first: Float[np.ndarray, " q"], last: Float[np.ndarray, " q"]
+) -> tuple[str, ...]:
+    """The names of what stopped at its bound, or ran far away over a flat likelihood; with a warning."""
+    stopped = {}
+    names = [*family.labels, *(["noise"] if search.noise is None else [])]
+    for i, (name, bound) in enumerate(zip(names, search.bounds(first), strict=True)):
+        at_edge = min(last[i] - bound[0], bound[1] - last[i]) < 1e-3
+        if at_edge or (abs(last[i] - first[i]) > math.log(_FAR) and search.is_flat(last, i)):
+            stopped[name] = math.exp(last[i])
+    if stopped:
+        shown = ", ".join(f"{name} = {value:.2g}" for name, value in stopped.items())
+        warnings.warn(
+            f"Far from the start the marginal likelihood still grows, or no longer changes: {shown}. "
+            "Such a number wants to be 0 or infinite: leave that part out of the network, fix it, or "
+            "start elsewhere.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return tuple(stopped)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -215,6 +242,12 @@ class _Search:
             bounds[-1] = (min(low, float(first[-1])), max(bounds[-1][1], low + 2 * width))
         return bounds
 
+    def is_flat(self, logs: Float[np.ndarray, " q"], i: int) -> bool:
+        """Whether a number can be doubled and halved without a change of the evidence."""
+        moved = [logs + step * np.eye(len(logs))[i] for step in (0.0, 0.7, -0.7)]
+        values = [self.objective(at)[0] for at in moved]
+        return max(values) - min(values) < 1e-2
+
     def objective(self, logs: Float[np.ndarray, " q"]) -> tuple[float, Float[np.ndarray, " q"]]:
         """Minus the evidence, and its slopes."""
         numbers, noise = self.at(logs)
@@ -225,7 +258,7 @@ class _Search:
         weights = (model.dual @ model.dual.T - outputs * model.factor.solve(np.eye(n))) / 2
         slopes = numbers * self.family.pull_back(self.kernel, numbers, self.problem.x, weights)
         level = [noise * float(np.trace(weights))] if self.noise is None else []
-        return -_evidence(model), -np.append(slopes, level)
+        return -evidence(model), -np.append(slopes, level)
 
 
 def _family(
@@ -238,7 +271,10 @@ def _family(
         leaves, structure = jax.tree.flatten(net)
         leaves = [float(v) for v in leaves]
         fixed = tuple(v if v == 0 else None for v in leaves)
-        return Family(Template(structure, fixed)), np.array([v for v in leaves if v != 0])
+        paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(net)]
+        labels = [p.lstrip(".") for p, v in zip(paths, leaves, strict=True) if v != 0]
+        family = Family(Template(structure, fixed), places=tuple(labels))
+        return family, np.array([v for v in leaves if v != 0])
     if not callable(net) or not start:
         raise TypeError(
             "A network was expected, or a function that builds one together with "

@@ -43,10 +43,17 @@ class Family:
     Attributes:
         build: A hashable function of the numbers.
         names: What it calls them; empty where they come in order.
+        places: Where they stand in the network, where they come in order.
     """
 
     build: Callable[..., Layer]
     names: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the numbers are called in answers."""
+        return self.names or self.places
 
     def network(self, numbers: Numbers | tuple[Scalar, ...]) -> Layer:
         """The member with these numbers."""
@@ -55,11 +62,9 @@ class Family:
             return self.build(*values)
         return self.build(**dict(zip(self.names, values, strict=True)))
 
-    def named(self, numbers: Numbers) -> dict[str, float] | tuple[float, ...]:
-        """The numbers by name, or in order."""
-        if not self.names:
-            return tuple(numbers.tolist())
-        return dict(zip(self.names, numbers.tolist(), strict=True))
+    def named(self, numbers: Numbers) -> dict[str, float]:
+        """The numbers by name."""
+        return dict(zip(self.labels, numbers.tolist(), strict=True))
 
     def pull_back(
         self,

@@ -3,20 +3,18 @@
 import dataclasses
 import functools
 import math
-import warnings
 
 import numpy as np
 from jaxtyping import Float
 
 from widelimit._base.scalars import as_float
+from widelimit._base.shown import shown
 from widelimit.linalg import (
     Cholesky,
     Eigen,
     RidgePath,
     Solution,
-    TiledGram,
     cholesky,
-    conjugate_gradients,
     eigh,
     leave_one_out,
 )
@@ -26,12 +24,13 @@ from ._data import NewPoints, Targets
 from ._kernel import Answer, strips
 from ._phi import flow
 from ._problem import Problem
+from ._solvers import CG, Solver, as_solver
 
-DENSE = 20_000  # points up to which the matrix is held in memory (3 GiB)
 _SUBSET = 4000  # points on which the ridge is chosen where the matrix is not held
 _CHUNK = 64  # variances computed together by CG
 
 
+@shown("a fitted kernel ridge regression")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ridge:
     r"""A fitted regression, $f(x)=k(x)\,\alpha$, on weighted points.
@@ -57,6 +56,21 @@ class Ridge:
     path: RidgePath | None = None
     outcome: Solution | None = None
     _made: Cholesky | Eigen | None = dataclasses.field(default=None, repr=False)
+
+    def summary(self) -> dict[str, object]:
+        """What is shown of a fit; nothing is computed for it."""
+        jitter = self._made.jitter if isinstance(self._made, Cholesky) else 0.0
+        done = self.outcome
+        return {
+            **self.problem.summary(),
+            "ridge": self.ridge,
+            "time": None if self.t == math.inf else self.t,
+            "jitter": jitter or None,
+            "ridges tried": None if self.path is None else len(self.path.ridges),
+            "conjugate gradients": None
+            if done is None
+            else f"{done.steps} steps, residual {done.residual:.1e}",
+        }
 
     def __getstate__(self) -> dict[str, object]:
         state: dict[str, object] = {**self.__dict__, "_made": None}
@@ -102,23 +116,23 @@ class Ridge:
             return cholesky(matrix, self.ridge, overwrite=True)
         return eigh(matrix, overwrite=True)
 
-    def mean(self, points: NewPoints) -> Float[np.ndarray, "m k"]:
+    def mean(self, points: NewPoints) -> Float[np.ndarray, "rows k"]:
         """The function, shape (m, k)."""
         return self.problem.combine(points, self.dual)
 
     def moments(
         self, points: NewPoints
-    ) -> tuple[Float[np.ndarray, "m k"], Float[np.ndarray, " m"]]:
+    ) -> tuple[Float[np.ndarray, "rows k"], Float[np.ndarray, " rows"]]:
         """Mean, shape (m, k), and variance (m,) for an amplitude of 1."""
         means, variances = [], []
         for part in strips(points, len(self.dual)):
             cross = self.problem.cross(part)
             means.append(cross @ self.dual)
-            known = np.asarray(self.problem.kernel.diagonal(part)) - self._explained(cross)
+            known = self.problem.diagonal(part) - self._explained(cross)
             variances.append(np.maximum(known, 0))
         return np.concatenate(means), np.concatenate(variances)
 
-    def covariance(self, points: NewPoints) -> Float[np.ndarray, "m m"]:
+    def covariance(self, points: NewPoints) -> Float[np.ndarray, "rows rows"]:
         """The posterior covariance for an amplitude of 1."""
         cross = self.problem.cross(points)
         matrix = self.problem.prior(points)
@@ -156,9 +170,9 @@ class Ridge:
         return factor.half_solve(np.asfortranarray(right), overwrite=True)
 
     def _solve_by_cg(self, cross: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "n m"]:
-        gram, ridges = self.problem.tiled(), self.ridge / self.problem.data.weights
+        ridges, solver = self.ridge / self.problem.data.weights, CG(verbose=False)
         parts = [
-            _by_cg(gram, np.ascontiguousarray(cross[i : i + _CHUNK].T), ridges, 1e-6).x
+            solver.solve(self.problem, np.ascontiguousarray(cross[i : i + _CHUNK].T), ridges).x
             for i in range(0, len(cross), _CHUNK)
         ]
         return np.concatenate(parts, axis=1)
@@ -169,8 +183,8 @@ def fit(
     ridge: Choice,
     *,
     t: float = math.inf,
-    solver: str = "auto",
-    tolerance: float = 1e-6,
+    solver: str | Solver = "auto",
+    **options: object,
 ) -> Ridge:
     """Fit weighted points: what every regression of this library goes through.
 
@@ -179,17 +193,16 @@ def fit(
         ridge: A number; several to choose from; "loo" or "evidence".
         t: Training time.
         solver: "cholesky"; "cg", which never stores the matrix; "auto": the first up to `DENSE`
-            points.
-        tolerance: Of the relative residual of CG.
+            points; or a value, `Cholesky()` or `CG(...)`.
+        **options: Of `CG`, where it is chosen by name.
 
     Returns:
         The fit.
     """
-    if not isinstance(solver, str) or solver not in ("auto", "cholesky", "cg"):
-        raise ValueError(f"solver must be 'auto', 'cholesky' or 'cg', got {solver!r}.")
     data = problem.data
-    if solver == "cg" or (solver == "auto" and len(data.points) > DENSE):
-        return _iterate(problem, ridge, t, tolerance)
+    way = as_solver(solver, len(data.points), **options)
+    if isinstance(way, CG):
+        return _iterate(problem, ridge, t, way)
     targets = data.root * data.targets
     if not isinstance(ridge, str) and np.ndim(ridge) == 0 and t == math.inf:
         value, path = as_float(ridge, "ridge"), None
@@ -202,7 +215,20 @@ def fit(
     return Ridge(problem, value, data.root * inner, t, path, None, factor)
 
 
-def _iterate(problem: Problem, ridge: Choice, t: float, tolerance: float) -> Ridge:
+def evidence(model: Ridge) -> float:
+    r"""The log probability of the targets under $N(0,K+rW^{-1})$, W the weights of the points."""
+    n, outputs = model.dual.shape
+    if not isinstance(model.factor, Cholesky):
+        raise ValueError(
+            "The evidence needs a factorisation; fit one ridge with solver='cholesky'."
+        )
+    data = model.problem.data
+    volume = model.factor.log_det() - float(np.log(data.weights).sum())
+    half = model.factor.half_solve(data.root * data.targets)
+    return -(float((half**2).sum()) + outputs * (volume + n * math.log(2 * math.pi))) / 2
+
+
+def _iterate(problem: Problem, ridge: Choice, t: float, solver: CG) -> Ridge:
     if t < math.inf:
         raise ValueError(
             "Training for a finite time needs an eigendecomposition, which solver='cg' avoids. "
@@ -218,19 +244,5 @@ def _iterate(problem: Problem, ridge: Choice, t: float, tolerance: float) -> Rid
             "or choose it on a subset with solver='cholesky'."
         )
     value = as_float(ridge, "ridge")
-    outcome = _by_cg(problem.tiled(), data.targets, value / data.weights, tolerance)
+    outcome = solver.solve(problem, data.targets, value / data.weights)
     return Ridge(problem, value, outcome.x, outcome=outcome)
-
-
-def _by_cg(
-    gram: TiledGram, right: Targets, ridges: Float[np.ndarray, " n"], tolerance: float
-) -> Solution:
-    outcome = conjugate_gradients(gram, right, ridges, tolerance=tolerance)
-    if not outcome.converged:
-        warnings.warn(
-            f"CG stopped after {outcome.steps} steps with residual {outcome.residual:.1e}; "
-            f"{tolerance:.1e} was asked for. A larger ridge converges faster.",
-            UserWarning,
-            stacklevel=4,
-        )
-    return outcome

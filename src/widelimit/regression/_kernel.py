@@ -86,10 +86,15 @@ def as_kernel(net: Layer | None, kernel: KernelLike) -> Kernel:
         return kernel
     if callable(kernel):
         return FunctionKernel(kernel)
-    if kernel == "gaussian":
+    if isinstance(kernel, str) and kernel == "gaussian":
         return FunctionKernel(gaussian_kernel)
+    if not isinstance(kernel, str) and np.ndim(kernel) >= 2:  # type: ignore[arg-type]
+        raise ValueError(
+            f"kernel is an array of shape {np.shape(kernel)}; a matrix takes the place of the points: "
+            "pass it as x, with kernel='precomputed'."
+        )
     if not isinstance(kernel, str) or kernel not in ("ntk", "nngp"):
-        raise ValueError(unknown("kernel", kernel, ("ntk", "nngp", "gaussian")))
+        raise ValueError(unknown("kernel", kernel, ("ntk", "nngp", "gaussian", "precomputed")))
     if not isinstance(net, Layer):
         raise TypeError(
             f"kernel={kernel!r} is a network's; a network was expected, got {net!r}. Build one with "

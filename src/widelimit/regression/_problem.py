@@ -6,14 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from widelimit._base.arrays import as_array, common_dtype, is_jax, is_transformed
-from widelimit.layers import Layer
+from widelimit._base.arrays import as_array, as_plain, is_transformed
+from widelimit._base.shown import shown
 from widelimit.linalg import TiledGram
 
 from ._data import Data, NewPoints, Points, Targets
-from ._kernel import Answer, Kernel, KernelLike, as_kernel
+from ._kernel import Answer, Kernel
 
 
+@shown("points, targets and a kernel")
 @dataclasses.dataclass(frozen=True)
 class Problem:
     """Checked training data, on the host, in float64, with the kernel that is to fit them.
@@ -32,6 +33,11 @@ class Problem:
     numpy: bool = True
     dtype: np.dtype = np.dtype(np.float64)
 
+    def summary(self) -> dict[str, object]:
+        """What is shown of a problem."""
+        n, outputs = self.y.shape
+        return {"points": n, "outputs": outputs, "kernel": self.kernel}
+
     @property
     def x(self) -> Points:
         """The points, shape (n, d)."""
@@ -42,9 +48,17 @@ class Problem:
         """The targets, shape (n, k)."""
         return self.data.targets
 
+    @property
+    def inputs(self) -> Points:
+        """The training points as they came: what a function of points is given."""
+        return self.data.points
+
     def gram(self) -> Float[np.ndarray, "n n"]:
         """W^{1/2} K W^{1/2} of the training points, ours to overwrite."""
-        matrix = _checked(self.tiled().dense())
+        return self.weighted(checked(self.tiled().dense()))
+
+    def weighted(self, matrix: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
+        """W^{1/2} K W^{1/2}, in place."""
         if not self.data.plain:
             matrix *= self.data.root
             matrix *= self.data.root[:, 0]
@@ -56,33 +70,57 @@ class Problem:
 
     def cross(self, points: NewPoints) -> Float[np.ndarray, "m n"]:
         """Kernel of new points with the training points."""
-        return _checked(np.asarray(self.kernel(points, self.x)))
+        return checked(np.asarray(self.kernel(points, self.x)))
 
     def combine(
         self, points: NewPoints, dual: Float[np.ndarray, "n k"]
     ) -> Float[np.ndarray, "m k"]:
         """The sum of the kernels of the training points, weighted by `dual`, at new points."""
-        return _checked(np.asarray(self.kernel.matvec(points, self.x, dual)))
+        return checked(np.asarray(self.kernel.matvec(points, self.x, dual)))
 
     def prior(self, points: NewPoints) -> Float[np.ndarray, "m m"]:
         """The kernel matrix of new points."""
-        return _checked(TiledGram(self.kernel, points).dense())
+        return checked(TiledGram(self.kernel, points).dense())
+
+    def diagonal(self, points: NewPoints) -> Float[np.ndarray, " m"]:
+        """The prior variance at new points."""
+        return np.asarray(self.kernel.diagonal(points))
 
     def points(self, x: object, name: str = "x_test") -> NewPoints:
         """New points, checked against the training points."""
         if is_transformed(x):
             raise TypeError(f"{name} is being traced; the solvers work on concrete arrays.")
+        x = as_plain(x, name)
+        layout = getattr(self.kernel, "layout", None)
+        if layout is not None and tuple(x.shape[1:]) == layout:
+            x = x.reshape(len(x), -1)
         points = np.asarray(as_array(x, name, rank=2, layout="(points, features)"), np.float64)
-        if points.shape[1] != self.x.shape[1]:
+        if points.shape[1] != self.inputs.shape[1]:
             raise ValueError(
                 f"{name} has {points.shape[1]} features, the training points have "
-                f"{self.x.shape[1]}; both must come from one space."
+                f"{self.inputs.shape[1]}; both must come from one space."
             )
         return points
 
     def answer(self, value: np.ndarray) -> Answer:
         """Hand out an array whose last axis is the outputs."""
         return self.convert(value[..., 0] if self.flat else value)
+
+    def per_point(self, value: np.ndarray) -> Answer:
+        """Hand out one number for each point."""
+        return self.convert(value)
+
+    def per_pair(self, matrix: np.ndarray) -> Answer:
+        """Hand out one number for each pair of points."""
+        return self.convert(matrix)
+
+    def columns(self, value: np.ndarray) -> Float[np.ndarray, "n k"]:
+        """Outputs of points, shape (m,) or (m, k), as they are solved for."""
+        return value.reshape(len(value), -1)
+
+    def loss_shape(self) -> tuple[int, int]:
+        """The shape in which a loss sees the outputs."""
+        return self.y.shape
 
     def convert(self, value: np.ndarray) -> Answer:
         """Hand out an array in the caller's convention."""
@@ -91,29 +129,8 @@ class Problem:
         return jnp.asarray(value, dtype=self.dtype)
 
 
-def as_problem(net: Layer | None, x: object, y: object, kernel: KernelLike) -> Problem:
-    """Check the arguments that training, regression and inference share."""
-    function = as_kernel(net, kernel)
-    if is_transformed((x, y)):
-        raise TypeError(
-            "x or y is being traced; the solvers work on concrete arrays. "
-            "log_marginal_likelihood is the function to differentiate."
-        )
-    points = as_array(x, "x", rank=2, layout="(points, features)")
-    flat = np.asarray(y).ndim < 2
-    targets = as_array(y, "y", rank=1 if flat else 2, layout="(points,) or (points, outputs)")
-    if len(points) != len(targets):
-        raise ValueError(
-            f"x has {len(points)} rows and y has {len(targets)}; one target for each point was "
-            "expected."
-        )
-    dtype = common_dtype(points, targets) if is_jax(points) else points.dtype
-    host = np.asarray(targets, np.float64).reshape(len(targets), -1)
-    data = Data.of(np.asarray(points, np.float64), host)
-    return Problem(function, data, flat, not is_jax(points), dtype)
-
-
-def _checked(matrix: np.ndarray) -> np.ndarray:
+def checked(matrix: np.ndarray) -> np.ndarray:
+    """The matrix, or an error where it is not finite."""
     if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
         raise ValueError("The kernel gave NaN or infinite values; check it, or scale the inputs.")
     return matrix

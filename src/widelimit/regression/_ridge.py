@@ -1,14 +1,19 @@
 """Kernel ridge regression with a network's kernel."""
 
+import dataclasses
+from pathlib import Path
+
 import numpy as np
 
 from widelimit._base.scalars import as_float
 from widelimit.layers import Layer
 
+from ._as_problem import as_problem
 from ._choose import Choice
 from ._fit import Ridge, fit
 from ._kernel import KernelLike
-from ._problem import Problem, as_problem
+from ._problem import Problem
+from ._solvers import Solver
 
 
 def ridge(
@@ -18,8 +23,12 @@ def ridge(
     ridge: Choice = 1e-3,
     *,
     kernel: KernelLike = "ntk",
-    solver: str = "auto",
+    solver: str | Solver = "auto",
     tolerance: float = 1e-6,
+    rank: int | None = None,
+    precision: str = "float64",
+    checkpoint: str | Path | None = None,
+    verbose: bool | None = None,
 ) -> Ridge:
     r"""Kernel ridge regression with leave-one-out errors in closed form.
 
@@ -28,14 +37,23 @@ def ridge(
 
     Args:
         net: The network; None where `kernel` needs none.
-        x: Training points, shape (n, d).
+        x: Training points, shape (n, d); with kernel="precomputed" their kernel, shape (n, n) or
+            (n, n, k, k).
         y: Targets, shape (n,) or (n, k).
         ridge: A number; several to choose from by the leave-one-out error; "loo": twenty over nine
             decades; "evidence": the largest marginal likelihood.
-        kernel: "ntk", "nngp", "gaussian", or a function of (x1, x2).
+        kernel: "ntk", "nngp", "gaussian", a function of (x1, x2) that gives the matrix, or blocks
+            (n1, n2, k, k) for k outputs; or "precomputed": `predict` then takes the kernel of new
+            points with the training points.
         solver: "cholesky"; "cg", which never stores the matrix and gives no leave-one-out errors;
-            "auto" takes the first up to 20000 points.
-        tolerance: Of the relative residual of CG.
+            "auto" takes the first up to 20000 points; or a value, `regression.CG(...)`, with the
+            options below.
+        tolerance: Of the relative residual of CG, computed anew in the end.
+        rank: Columns of CG's preconditioner; None: about 10 sqrt(n).
+        precision: Of CG: "float64" refines products in float32 until a residual in float64 is below the
+            tolerance; "float32" does not.
+        checkpoint: A file from which CG goes on if it was stopped.
+        verbose: Whether CG shows its progress; None: where it takes longer than a minute.
 
     Returns:
         The fitted model.
@@ -56,7 +74,8 @@ def ridge(
             raise ValueError(f"ridge must be numbers, 'loo' or 'evidence', got {ridge!r}.")
     elif np.ndim(ridge) == 0:
         ridge = check_noise(ridge, problem)
-    return reaching(fit(problem, ridge, solver=solver, tolerance=tolerance))
+    options = {"rank": rank, "precision": precision, "checkpoint": checkpoint, "verbose": verbose}
+    return reaching(fit(problem, ridge, solver=solver, tolerance=tolerance, **options))
 
 
 def check_noise(noise: object, problem: Problem) -> float:
@@ -72,6 +91,33 @@ def check_noise(noise: object, problem: Problem) -> float:
                 "noise no function fits both. Give noise > 0, or average such targets."
             )
     return value
+
+
+def noisy(problem: Problem, noise: object) -> tuple[Problem, float, float]:
+    r"""The problem whose rows carry their own noise as weights, its ridge, and the noise of new points.
+
+    $\sigma_i^2=r/w_i$ with r the mean variance. A new point has no noise of its own to go by: where the
+    points' differ, nothing is added to its observations.
+    """
+    if np.ndim(noise) == 0:  # type: ignore[arg-type]
+        level = check_noise(noise, problem)
+        return problem, level, level
+    levels = np.asarray(noise, np.float64)
+    n = len(problem.inputs)
+    if levels.shape != (n,):
+        raise ValueError(
+            f"noise has shape {levels.shape}; a number was expected, or one variance for each of the "
+            f"{n} training points."
+        )
+    if not (np.isfinite(levels).all() and (levels > 0).all()):
+        raise ValueError(
+            "The noise of each point is a variance, finite and above 0. Of points without noise give a "
+            "small one, such as 1e-8 of the kernel's diagonal."
+        )
+    mean = float(levels.mean())
+    weights = np.repeat(mean / levels, len(problem.y) // n)
+    data = dataclasses.replace(problem.data, weights=weights)
+    return dataclasses.replace(problem, data=data), mean, 0.0
 
 
 def reaching(model: Ridge) -> Ridge:

@@ -8,15 +8,17 @@ import warnings
 import numpy as np
 from jaxtyping import Float
 
+from widelimit._base.shown import shown
 from widelimit.linalg import Cholesky, Eigen, cholesky, eigh
 
 from ._data import Targets
-from ._phi import Spectrum, flow
+from ._phi import Spectrum, damped, flow
 
 Square = Float[np.ndarray, "n n"]
 Cross = Float[np.ndarray, "m n"]
 
 
+@shown("a kernel matrix with its eigendecomposition")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Spectral:
     r"""$\phi(K)$ for any $\phi$, from one eigendecomposition, and $K^{-1}$ from a factorisation.
@@ -40,11 +42,21 @@ class Spectral:
             factor = cholesky(self.matrix)
         return factor if factor.jitter == 0 else None
 
-    def flow(self, t: float) -> Spectrum | None:
+    def flow(self, t: float, ridge: float = 0.0, friction: float | None = None) -> Spectrum | None:
         """Phi of gradient flow at each eigenvalue; None stands for the inverse by a factorisation.
 
         For ever this gives the solution of smallest norm: what rounding hides has weight 0.
+
+        Args:
+            t: The time.
+            ridge: Of a flow with weight decay.
+            friction: Of a flow with momentum.
+
+        Returns:
+            The weights.
         """
+        if ridge > 0:
+            return flow(self.eigen.values, t, ridge)
         if t == math.inf and self.factor is not None:
             return None
         values, noise = self.eigen.values, self.eigen.noise
@@ -55,7 +67,9 @@ class Spectral:
             return np.where(known, 1 / np.where(known, values, 1), 0)
         # A direction whose eigenvalue is rounding has phi = t, until that would multiply rounding
         # errors up to the size of the answer; what is known then is that it is not learnt.
-        return np.where(known | (t * noise < 1), flow(values, t), 0)
+        phi = flow if friction is None else functools.partial(damped, friction=friction)
+        still = float(phi(np.zeros(1), t)[0])  # of a direction that nothing is known of
+        return np.where(known | (still * noise < 1), phi(values, t), 0)
 
     def dual(self, phi: Spectrum | None, error: Targets) -> Targets:
         r"""$\phi(K)\,e$: the coefficients of the kernels."""

@@ -25,7 +25,7 @@ def identity(run: Run, params: Any, key: Any) -> dict[str, str]:
     network: Any = model
     if isinstance(model, FiniteNetwork):
         own = [act for act in facts(model.net).activations if not act.registered]
-        network = repr(model), own
+        network = repr(model.net), model.width, model.parameterisation, model.bias, own
     rate = options.learning_rate
     named = isinstance(options.optimiser, str)
     return {

@@ -4,7 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from widelimit._base.shown import shown
 
+
+@shown("the ellipse of a kernel of two points")
 class Ellipse(NamedTuple):
     r"""The ellipse $z^\top\Theta^{-1}z=1$.
 

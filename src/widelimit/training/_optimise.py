@@ -5,14 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from widelimit._base.arrays import as_array
 from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
-from widelimit.finite import FiniteNetwork
+from widelimit.finite import FiniteNetwork, HeldModel, as_model, as_points, has_frozen_parts
 
 from . import _checkpoint as checkpoints
 from ._interrupt import stretches
@@ -40,10 +40,12 @@ def optimise(
     $L=\frac12\sum_i|f(x_i)-y_i|^2$; step t of it stands for the time $\eta t$ of gradient flow.
 
     Args:
-        model: A `FiniteNetwork`, or a function of (params, points).
-        x: Training points, shape (n, d).
+        model: A `FiniteNetwork`; a function of (params, points); or an Equinox module of single
+            points, which is its own parameters.
+        x: Training points, shape (n, d) or (n, *spatial, channels).
         y: Targets, shape (n,) or (n, k).
-        params: Initial parameters; None draws them with `key`. Needed for a plain function.
+        params: Initial parameters; None draws them with `key`. Needed for a plain function. Of a tree
+            that holds more than weights, an Equinox module say, the floating point arrays are trained.
         key: A JAX key or an integer; decides the weights and the order of the points.
         checkpoint: A .npz file, written at each record and at Ctrl-C. If it exists, the run continues
             from it and gives the same numbers, bit for bit, as a run that was never interrupted. A file
@@ -54,12 +56,13 @@ def optimise(
                 momentum, 1e-3 for the others.
             steps: Gradient steps. Give either this or `epochs`.
             epochs: Passes over the points.
-            batch_size: Points in a step; it must divide n. None: all.
+            batch_size: Points in a step; the last step of a pass sees what is left. None: all.
             shuffle: Whether every pass has its own random order.
-            loss: "squared", "huber", "logistic", "cross-entropy", or a function of (f, y) that sums over
-                the points.
+            loss: "squared" (half the sum of squares), "mean" (half the mean of squares over the points and
+                outputs of a step: its learning rate is n k times larger), "huber", "logistic",
+                "cross-entropy", or a function of (f, y) that sums over the points.
             record: The steps to record, or how many, evenly spaced after the first. None: 0 and the end.
-            probe: Points whose outputs are recorded, shape (points, d).
+            probe: Points whose outputs are recorded, shaped like those of x.
             path: Whether to record the length of the path of the parameters.
             drift: Whether to record the drift of the tangent kernel.
             keep_best: Whether to keep the parameters of least training loss, compared after each pass.
@@ -84,8 +87,14 @@ def optimise(
         Lee et al. (2019); Tirer, Bruna and Giryes (2022), section 5.
     """
     chosen, key = as_options(options), as_key(key)
+    model, params = as_model(model, params)
     params = initial(model, params, key, x, y, chosen.dtype)
-    return _alone(model, params, x, y, key, chosen, checkpoint)
+    if isinstance(model, FiniteNetwork) or not has_frozen_parts(params):
+        return _alone(model, params, x, y, key, chosen, checkpoint)
+    live, rest = eqx.partition(params, eqx.is_inexact_array)
+    run = _alone(HeldModel(model, rest), live, x, y, key, chosen, checkpoint)
+    best = None if run.best_params is None else eqx.combine(run.best_params, rest)
+    return run._replace(params=eqx.combine(run.params, rest), best_params=best)
 
 
 def _alone(
@@ -112,7 +121,7 @@ def optimise_many(
 
     Args:
         model: A `FiniteNetwork`.
-        x: Training points, shape (n, d).
+        x: Training points, shape (n, d) or (n, *spatial, channels).
         y: Targets, shape (n,) or (n, k).
         keys: JAX keys or integers, or a number of networks (keys 0, 1, ...).
         side_by_side: Whether all are trained in one program (`jax.vmap`), which is faster for small
@@ -140,8 +149,8 @@ def optimise_many(
     if np.ndim(keys) == 0 and not hasattr(keys, "__iter__"):
         keys = range(as_count(keys, "keys", minimum=1))
     keys = [as_key(key) for key in keys]
-    x = as_array(x, "x", rank=2, layout="(points, features)")
-    count = model.num_params(x.shape[1], np.shape(y)[1] if np.ndim(y) == 2 else None)
+    shape = as_points(model.net, x).x1.shape[1:]
+    count = model.num_params(shape, np.shape(y)[1] if np.ndim(y) == 2 else None)
     if side_by_side is None:
         limit = _SIDE_BY_SIDE.get(jax.default_backend(), 2**33)
         side_by_side = count * len(keys) * 16 <= limit

@@ -50,13 +50,7 @@ class Options:
         """The points of a step, out of so many."""
         if self.batch_size is None:
             return points
-        batch = as_count(self.batch_size, "batch_size", minimum=1)
-        if points % batch:
-            raise ValueError(
-                f"batch_size={batch} does not divide the {points} points; every step must see "
-                "equally many. Choose a divisor, 1 or None."
-            )
-        return batch
+        return min(as_count(self.batch_size, "batch_size", minimum=1), points)
 
     def total(self, passes: int) -> int:
         """The number of steps, where a pass over the points takes so many."""

@@ -7,10 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from widelimit._base.shown import shown
+
 from ._loop import Program, State, full_loss, keep, measure, start
 from ._options import Options
 
 
+@shown("a finished run of a finite network")
 class Training(NamedTuple):
     r"""A finished run.
 
@@ -45,6 +48,27 @@ class Training(NamedTuple):
     kernels: np.ndarray | None
     outcome: str
     last_step: int
+
+    def summary(self) -> dict[str, object]:
+        """What is shown of a run: never its weights."""
+        last = lambda values: None if values is None or not len(values) else float(values[-1])
+        span = None
+        if len(self.loss):
+            span = f"{float(self.loss[0]):.4g} at first, {float(self.loss[-1]):.4g} at last"
+        return {
+            "outcome": self.outcome,
+            "steps": self.last_step,
+            "loss": span,
+            "best loss": None
+            if self.best_loss is None
+            else f"{self.best_loss:.4g} at step {self.best_step}",
+            "weights": self.params,
+            "distance": last(self.distance),
+            "path": last(self.path),
+            "drift": last(self.drift),
+            "outputs": self.outputs,
+            "records": len(self.steps),
+        }
 
 
 class Run(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 from widelimit._base.arrays import as_array
 from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
+from widelimit._base.shown import shown
 from widelimit.finite import finite, fit_power
 from widelimit.infinite import prepare
 from widelimit.interpret import facts
@@ -19,6 +20,7 @@ from widelimit.layers import Layer
 from ._optimise import optimise
 
 
+@shown("what training does to networks of growing width")
 class Stability(NamedTuple):
     r"""The three left-hand sides of the stability theorem, measured.
 

@@ -10,9 +10,11 @@ from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import as_array, is_jax
+from widelimit._base.shown import shown
 from widelimit._base.types import Tensor
 
 
+@shown("measured norms of df/dx")
 class JacobianNorms(NamedTuple):
     """Spectral norms of df/dx of one finite network over a set of inputs.
 

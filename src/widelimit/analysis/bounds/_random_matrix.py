@@ -8,6 +8,7 @@ import numpy as np
 from widelimit._base.keys import as_generator
 from widelimit._base.renamed import renamed_argument
 from widelimit._base.scalars import as_count
+from widelimit._base.shown import shown
 from widelimit._base.types import Seed
 
 
@@ -32,6 +33,7 @@ class SingularValues(NamedTuple):
         return min(1.0, 2 * math.exp(-(self.t**2) / 2))
 
 
+@shown("singular values of drawn matrices")
 class SingularValueCheck(NamedTuple):
     """The lemma against drawn matrices.
 

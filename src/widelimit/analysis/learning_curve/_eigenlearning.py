@@ -16,11 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from widelimit._base.shown import shown
 from widelimit.analysis.spectrum import Spectrum
 
 from ._target import Target
 
 
+@shown("predicted test errors")
 class Prediction(NamedTuple):
     r"""A predicted learning curve.
 

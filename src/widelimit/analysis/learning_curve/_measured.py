@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from widelimit._base.keys import as_generator
 from widelimit._base.renamed import renamed_argument
 from widelimit._base.scalars import as_count
+from widelimit._base.shown import shown
 from widelimit._base.types import Seed
 from widelimit.analysis.spectrum import sphere
 from widelimit.infinite import prepare
@@ -20,6 +21,7 @@ from ._eigenlearning import Prediction, predict
 from ._target import Target
 
 
+@shown("measured test errors")
 class Measured(NamedTuple):
     """A measured learning curve.
 
@@ -36,6 +38,7 @@ class Measured(NamedTuple):
     draws: np.ndarray
 
 
+@shown("a learning curve, predicted and measured")
 class Comparison(NamedTuple):
     """Theory beside measurement.
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from widelimit._base.keys import as_generator
 from widelimit._base.renamed import renamed_argument
 from widelimit._base.scalars import as_count
+from widelimit._base.shown import shown
 from widelimit._base.types import Seed
 from widelimit.analysis._zonal import zonal
 from widelimit.analysis.spectrum import multiplicity
@@ -16,6 +17,7 @@ from widelimit.analysis.spectrum import multiplicity
 _CENTRES = 32
 
 
+@shown("a target function on the sphere")
 class Target(NamedTuple):
     """A function on the unit sphere whose harmonics are known; call it on points.
 

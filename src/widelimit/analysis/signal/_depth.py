@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from widelimit._base.scalars import as_count
+from widelimit._base.shown import shown
 from widelimit.infinite import ntk
 from widelimit.layers import Layer
 
@@ -16,6 +17,7 @@ from ._block import block_of, step
 Kernel = Callable[[Layer, np.ndarray, np.ndarray], np.ndarray]
 
 
+@shown("a signal on its way through the layers")
 class Trajectory(NamedTuple):
     """Variance and correlation layer by layer; entry 0 is the start."""
 
@@ -54,6 +56,7 @@ def trajectory(net: Layer, layers: int, c: float = 0.5, q: float = 1.0) -> Traje
     return Trajectory(table[:, 0], (table[:, 2] - table[:, 1]) / 2)
 
 
+@shown("the shape of a kernel at growing depth")
 class DepthEffect(NamedTuple):
     """What depth does to a kernel.
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
+from widelimit._base.shown import shown
 from widelimit.analysis._near import Near
 from widelimit.interpret import interpret
 from widelimit.layers import Layer
@@ -16,6 +17,7 @@ _SMALL, _LARGE = 1e-10, 1e6
 SCAN_UP, SCAN_DOWN = np.logspace(0, 12, 25)[1:], np.logspace(0, -10, 21)[1:]
 
 
+@shown("where depth drives variances and correlations")
 class FixedPoint(NamedTuple):
     r"""Where depth drives variances and correlations.
 
@@ -85,7 +87,7 @@ def correlation_map(net: Layer, c: Any, q: float | None = None) -> Any:
     if not np.all(np.abs(given) <= 1):
         raise ValueError(f"Correlations lie in [-1, 1], got {c!r}.")
     if q is None:
-        q = _usable(_variance(block))
+        q = float(usable(_variance(block)))
     elif not 0 < q < math.inf:
         raise ValueError(f"q is a variance and must be positive, got {q!r}.")
     _, minus, plus, _ = step(block, q, 1 - given, 1 + given)
@@ -118,7 +120,7 @@ def fixed_point(net: Layer) -> FixedPoint:
     """
     block = block_of(net)
     q = _variance(block)
-    at = _usable(q)
+    at = float(usable(q))
     near = interpret(block, Near(at))
     chi = near.m * near.q / at
     phase = "critical" if abs(chi - 1) < 1e-9 else "ordered" if chi < 1 else "chaotic"
@@ -128,9 +130,9 @@ def fixed_point(net: Layer) -> FixedPoint:
     return FixedPoint(q, c, chi, slope, _length(_variance_slope(block, q)), _length(slope), phase)
 
 
-def _usable(q: float) -> float:
+def usable(q: Any) -> Any:
     """The variance at which the correlation map is evaluated; where q grows for ever, a large one."""
-    return _LARGE if math.isinf(q) else max(q, _SMALL)
+    return np.where(np.isinf(q), _LARGE, np.maximum(q, _SMALL))
 
 
 def _length(slope: float) -> float:

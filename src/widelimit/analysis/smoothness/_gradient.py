@@ -7,12 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from widelimit._base.arrays import as_array, is_jax
+from widelimit._base.shown import shown
 from widelimit.dynamics import Trained
 
 from ._interpolant import as_interpolant
 from ._sampling import Predictor
 
 
+@shown("norms of the gradient at some points")
 class GradientNorms(NamedTuple):
     """Input gradients of a predictor over a set of points; smaller is smoother.
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from widelimit._base.shown import shown
 from widelimit.activations import Activation
 from widelimit.describe import check
 from widelimit.interpret import facts, interpret
@@ -16,6 +17,7 @@ from ._eigenvalues import Spectrum
 from ._vanishing import DATA
 
 
+@shown("how fast eigenvalues fall")
 class Decay(NamedTuple):
     """Fitted exponents s of eigenvalues ~ k^(-s).
 

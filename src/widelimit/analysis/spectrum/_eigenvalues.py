@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from widelimit._base.scalars import as_count
+from widelimit._base.shown import shown
 from widelimit.analysis._zonal import half_rule, moments
 from widelimit.describe import check
 from widelimit.infinite import prepare
@@ -27,6 +28,7 @@ Rule = tuple[np.ndarray, np.ndarray]  # angles and weights
 Side = tuple[np.ndarray, np.ndarray]  # the kernel at a rule's angles and at their reflections
 
 
+@shown("eigenvalues of a kernel on the sphere")
 class Spectrum(NamedTuple):
     r"""Eigenvalues of a zonal kernel: $k(x,y)=\sum_k\mu_k\,N(d,k)\,P_k(\langle x,y\rangle)$.
 
@@ -48,6 +50,19 @@ class Spectrum(NamedTuple):
     error: np.ndarray
     peak: float
     kernel: str
+
+    def summary(self) -> dict[str, object]:
+        """What is shown of a spectrum."""
+        return {
+            "kernel": self.kernel,
+            "dimension": self.dim,
+            "degrees": f"{int(self.degrees[0])} to {int(self.degrees[-1])}",
+            "values": self.values,
+            "exact zeros": int((self.values == 0).sum()),
+            "known to 1 %": int(self.reliable.sum()),
+            "largest error": float(self.error.max()),
+            "trace beyond": self.tail,
+        }
 
     @property
     def tail(self) -> float:

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.scalars import as_count
+from widelimit._base.shown import shown
 from widelimit.infinite import prepare
 from widelimit.layers import Layer
 
@@ -17,6 +18,7 @@ from ._eigenvalues import Spectrum, multiplicity, sphere
 _EPS = 2.0**-52
 
 
+@shown("how well a kernel matrix can be inverted")
 class Condition(NamedTuple):
     """What the eigenvalues of a Gram matrix say.
 
@@ -113,6 +115,7 @@ def repeated(spectrum: Spectrum, count: int) -> np.ndarray:
     return values[:count]
 
 
+@shown("eigenvalues of kernel matrices of drawn points")
 class Empirical(NamedTuple):
     """Eigenvalues of a sampled Gram matrix beside those of the integral operator.
 

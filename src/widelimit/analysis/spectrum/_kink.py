@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from widelimit._base.scalars import as_count, as_scalar, check_scalar
+from widelimit._base.shown import shown
 from widelimit.analysis._near import Near
 from widelimit.describe import check
 from widelimit.infinite import prepare
@@ -85,6 +86,7 @@ def kink_resnet(depth: int, alpha: float, w_std: float = 1.0, v_std: float = 1.0
     return (2 * s * l + s**2 * l * (l - 1) / 2) / (2 + s * l) / (2 * math.pi)
 
 
+@shown("a kernel near equal inputs")
 class Expansion(NamedTuple):
     r"""$k(\theta)$ near one end: value, slope and half the second derivative in the distance.
 
