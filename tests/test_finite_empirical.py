@@ -75,16 +75,16 @@ def test_equinox_model_with_static_parts():
 
 def test_a_jacobian_in_pieces(monkeypatch):
     """With little memory the Jacobian is contracted in pieces of arrays; the kernel stays the same."""
-    from widelimit.finite import _contract
+    from widelimit.finite import _jacobians
 
     w = {"a": points(7, 5), "b": points(5, 3), "c": np.asarray(0.3, np.float32)}
     apply = lambda p, x: jnp.tanh(x @ p["a"]) @ p["b"] + p["c"]
     x1, x2 = points(6, 7, seed=1), points(4, 7, seed=2)
     expected = dense(apply, w, x1, x2)
     whole = wl.empirical_ntk(apply, w, x1, x2, method="jacobian")
-    calls, real = [], _contract.pieces
-    monkeypatch.setattr(_contract, "MEMORY", 2000)
-    monkeypatch.setattr(_contract, "pieces", lambda *a: calls.append(1) or real(*a))
+    calls, real = [], _jacobians.pieces
+    monkeypatch.setattr(_jacobians, "MEMORY", 2000)
+    monkeypatch.setattr(_jacobians, "pieces", lambda *a: calls.append(1) or real(*a))
     found = wl.empirical_ntk(apply, w, x1, x2, method="jacobian")
     square = wl.empirical_ntk(apply, w, x1, method="jacobian", outputs="trace")
     assert len(calls) > 1
@@ -153,11 +153,11 @@ def test_float64_in_a_32_bit_session():
 
 def test_the_cheaper_method_is_chosen():
     """Many outputs of a dense model: products; many uses of few weights: Jacobians."""
-    from widelimit.finite import _contract, _empirical
+    from widelimit.finite import _empirical, _jacobians
 
     def choice(apply, params, x, k):
         inputs = _empirical._settle(params, x, None)
-        return _contract.cheaper(_contract.Task(apply, None, "full", k), params, inputs)
+        return _jacobians.cheaper(_jacobians.Task(apply, None, "full", k), params, inputs)
 
     w = jnp.ones((50, 40))
     assert choice(lambda p, x: x @ p, w, jnp.ones((8, 50)), 40) == "products"

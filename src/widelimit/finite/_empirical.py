@@ -24,8 +24,8 @@ from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
 from widelimit._base.types import Tensor
 
-from ._contract import Model, Task, by_jacobians, by_products, cheaper, product
 from ._foreign import as_model
+from ._jacobians import Model, Task, by_jacobians, by_products, cheaper, product
 from ._tangent import OUTPUTS
 
 _METHODS = {"jacobian": by_jacobians, "products": by_products}
