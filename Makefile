@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test fuzz reproduce format benchmarks clean
+.PHONY: demo test fuzz reproduce explorer format benchmarks clean
 
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found."; exit 1; }
@@ -25,6 +25,9 @@ test: $(READY)  ## formatter, linter, type checker, doctests, examples, tests
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=10
+
+explorer:  ## the page of `widelimit explore`, from its sources; needs Node, and the network once
+	cd explorer && npm ci --no-fund --no-audit && npm run --silent check && npm run --silent build
 
 SEED ?= 1
 fuzz: $(READY)  ## 20,000 random calls, misuse included; another SEED=... draws others

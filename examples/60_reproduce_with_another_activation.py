@@ -2,8 +2,9 @@
 
 # %% [markdown]
 # # The papers' experiments, with other settings
-# `widelimit reproduce` runs every experiment as the papers describe it. Each one is also a function
-# that returns its numbers, and its arguments are yours to change.
+# `widelimit reproduce` runs every experiment as the papers describe it and writes a page that explains
+# them; `--mnist DIR` adds the one on MNIST, whose files you bring. Each one is also a function that
+# returns its numbers, and its arguments are yours to change.
 
 # %%
 from pathlib import Path

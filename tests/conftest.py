@@ -23,7 +23,8 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # Every annotation where arrays flow is checked, shapes included; an int may stand for a float. The passes
 # over descriptions carry no arrays and run thousands of times.
 CHECKED = (
-    "_base activations infinite finite linalg regression dynamics training estimators experiments plot "
+    "_base activations infinite width finite linalg regression dynamics training estimators experiments "
+    "plot explorer "
     "testing analysis.smoothness analysis.spectrum analysis.signal analysis.learning_curve"
 )
 jaxtyping.install_import_hook(

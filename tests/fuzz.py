@@ -243,7 +243,10 @@ GRAMMAR = {
 }
 # What `make fuzz` draws from besides: programs for it take long to compile.
 WIDER = {
-    "activation": ["'gelu'", "'sin'", "'leaky_relu(0.1)'", "'abs'", "'monomial(2)'"],
+    "activation": [
+        *("'gelu'", "'sin'", "'leaky_relu(0.1)'", "'abs'", "'monomial(2)'"),
+        *("'tanh'", "'sigmoid'", "'softplus'", "'silu'"),
+    ],
     "size": ["0.0", "10.0"],
     "depth": ["100"],
     "x": ["x3({few}, 1e8)", "x3({few}, 1e100)", "x3({few}, 1e-100)", "x3(40)"],

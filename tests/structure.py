@@ -17,11 +17,11 @@ ORDER = (
     {"layers"},
     {"interpret"},
     {"describe"},
-    {"infinite", "finite", "linalg"},
+    {"infinite", "width", "finite", "linalg"},
     {"regression", "extend"},
     {"dynamics"},
     {"training", "analysis"},
-    {"estimators", "plot", "testing", "extend"},
+    {"estimators", "plot", "testing", "extend", "explorer"},
     {"experiments"},
     {"cli"},
 )

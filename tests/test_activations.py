@@ -2,18 +2,22 @@
 
 import copy
 import functools
+import math
 import pickle
 import zlib
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 from jax.scipy.special import erf
-from scipy import integrate
+from scipy import integrate, special
 
 import widelimit as wl
 from widelimit import testing
+from widelimit.activations import exact_dual
+from widelimit.activations._kolmogorov import RULES, gauss_rule
 
 ALL = wl.activations.examples()
 
@@ -130,7 +134,9 @@ def test_names_are_unique_identifiers():
         wl.activations.register(wl.Activation("my relu", jnp.tanh))
 
 
-@pytest.mark.parametrize("bad", ["relu_power(1)", "relu_power(2.5)", "monomial(0)", "polynomial()"])
+@pytest.mark.parametrize(
+    "bad", ["relu_power(1)", "relu_power(2.5)", "relu_power(1e5)", "monomial(0)", "polynomial()"]
+)
 def test_families_refuse_what_they_do_not_cover(bad):
     with pytest.raises(ValueError, match=r"needs|at least"):
         wl.Phi(bad)
@@ -182,7 +188,7 @@ def test_breaks_away_from_zero():
 def test_large_variances_switch_to_quadrature():
     """tanh of a steep argument is nearly a sign; the series would be off in the third digit."""
     x = 200 * np.array([[1.0, 0.0], [0.8, 0.6]])
-    got = wl.nngp(wl.Dense() >> wl.Phi("tanh"), x)[0, 1]
+    got = wl.nngp(wl.Dense() >> wl.Phi(jnp.tanh), x)[0, 1]
     sign = wl.nngp(wl.Dense() >> wl.Phi("sign"), x)[0, 1]
     assert abs(got - sign) < 0.01
     with jax.enable_x64(True):
@@ -192,3 +198,30 @@ def test_large_variances_switch_to_quadrature():
         root = np.sqrt(200**2 / 2)
         brute = jnp.sum(jnp.tanh(root * u) * jnp.tanh(root * (0.8 * u + 0.6 * v)) * density)
     assert abs(got - float(brute)) < 3e-6
+
+
+@pytest.mark.parametrize(("dtype", "nodes"), [("float64", 14), ("float32", 7)])
+def test_the_rule_for_logistic_functions_is_the_gauss_rule(dtype, nodes):
+    want = np.array([[float(k), float(w)] for k, w in gauss_rule(nodes, 30)])
+    np.testing.assert_allclose(RULES[dtype], want, rtol=3e-16)
+    k, w = want.T
+    x = np.linspace(-9, 9, 19)[:, None]
+    got = (w * special.erf(x / (math.sqrt(2) * k))).sum(axis=1)
+    np.testing.assert_allclose(got, np.tanh(x[:, 0]), atol=1e-10 if nodes == 14 else 2e-6)
+
+
+def test_logistic_moments_are_integrals():
+    """Two-dimensional sums in float64, which share nothing with the mixture."""
+    q1, q2, rho = 1.3, 2.2, 0.6
+    z = np.arange(-9, 9, 0.15)
+    a, b = np.meshgrid(z, z)
+    density = np.exp(-(a**2 + b**2) / 2) / (2 * np.pi) * 0.15**2
+    u, v = math.sqrt(q1) * a, math.sqrt(q2) * (rho * a + math.sqrt(1 - rho**2) * b)
+    sigmoid = lambda x: 1 / (1 + np.exp(-x))
+    functions = {"tanh": np.tanh, "sigmoid": sigmoid, "silu": lambda x: x * sigmoid(x)}
+    functions["softplus"] = lambda x: np.log1p(np.exp(x))
+    for name, f in functions.items():
+        want = (density * f(u) * f(v)).sum()
+        with mpmath.workdps(16):
+            exact = exact_dual(wl.activations.get(name))(q1, q2, rho * math.sqrt(q1 * q2))[0]
+        assert abs(float(exact) - want) < 1e-13

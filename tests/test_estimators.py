@@ -548,3 +548,11 @@ def test_an_alpha_that_means_nothing_is_told():
     x = np.linspace(-2, 2, 6)[:, None]
     with pytest.warns(UserWarning, match="no meaning in an MLP"):
         NTKRegressor(alpha=0.1, ridge=0.1).fit(x, x[:, 0])
+
+
+def test_numbers_whose_squares_underflow_are_refused():
+    x, y = np.random.default_rng(0).standard_normal((6, 2)), np.arange(6.0)
+    with pytest.raises(ValueError, match="X contains nothing larger than"):
+        NTKRegressor().fit(1e-200 * x, y)
+    with pytest.raises(ValueError, match="y contains nothing larger than"):
+        NTKRegressor().fit(x, 1e-200 * y)

@@ -1,5 +1,8 @@
 """Kernels where formulas are under strain: huge, tiny and zero inputs, near-duplicates, overflow."""
 
+import json
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -86,6 +89,18 @@ def test_matrix_products_keep_digits_at_depth_100(d):
     assert (np.abs(got - want) / 101).max() < 1e-12
 
 
+@pytest.mark.parametrize("activation", ["erf", "tanh"])
+def test_an_input_equals_itself_in_deep_chaos(activation):
+    """Rounding of a bias's share is no distance, which 150 layers would multiply to O(1)."""
+    net = wl.mlp(150, activation, w_std=6.0, b_std=0.3)
+    act, q = wl.activations.get(activation), 36 * 2.5 + 0.09
+    with jax.enable_x64(True):
+        for _ in range(150):
+            q = 36 * float(wl.activations.second_moment_now(act, jnp.asarray(q))) + 0.09
+    np.testing.assert_allclose(np.diag(wl.nngp(net, PAIR)), q, rtol=1e-13)
+    np.testing.assert_allclose(wl.prepare(net, "nngp").diagonal(PAIR), q, rtol=1e-13)
+
+
 def _points(radius):
     """An input, one of nearly its norm, one at a small angle, both; its opposite, and one across."""
     a, b = np.array([0.6, 0.0, 0.8]), np.array([0.0, 1.0, 0.0])
@@ -123,3 +138,25 @@ def test_against_many_digits(activation, w_std, radii):
             root = np.sqrt(np.diag(values))
             error = np.abs(getattr(got, name) - values) / root / root[:, None]
             assert error.max() < 1e-12, (radius, name, error.max())
+
+
+def _few(radius):
+    a, b = np.array([0.6, 0.0, 0.8]), np.array([0.0, 1.0, 0.0])
+    near = (a + 1e-5 * b) * (1 + 1e-5)
+    return radius * np.stack([a, near, -a, 2 * b, 4 * a])
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid", "softplus", "silu"])
+def test_logistic_functions_against_many_digits(activation):
+    """Values of `testing.mpmath_ntk`, which takes minutes for them: depth 2, b_std 0.25, 25 digits or more."""
+    cases = json.loads((Path(__file__).parent / "logistic.json").read_text())
+    for case in (c for c in cases if c["activation"] == activation):
+        x = _few(case["radius"])
+        got = wl.kernels(wl.mlp(2, activation, w_std=case["w_std"], b_std=0.25), x)
+        upper = np.array([value for row in case["values"] for value in row])
+        for name, values in zip(("nngp", "ntk"), upper.T, strict=True):
+            want = np.zeros((5, 5))
+            want[np.triu_indices(5)] = values
+            root = np.sqrt(np.diag(want))
+            error = np.abs(np.triu(getattr(got, name) - want)) / root / root[:, None]
+            assert error.max() < 1e-13, (case["radius"], name, error)

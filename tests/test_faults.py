@@ -283,14 +283,20 @@ def test_damaged_results_are_computed_and_deleted_figures_drawn_again(finished):
     (finished / "figure5" / "run.json").write_text("[]")
     (outcome,) = ex.reproduce(finished, figures=[5])
     assert (outcome.kept, outcome.error) == (False, None)
+    made = outcome.made
+    command = f"widelimit reproduce --figure figure5 --seed 0 --out {finished}"
+    assert (made["command"], made["widelimit"]) == (command, wl.__version__)
+    assert {"date", "machine", "device", "software"} <= made.keys()
     for gone in ("figure5.png", "figure5.pdf", "figure5.csv"):
         (finished / "figure5" / gone).unlink()
         (outcome,) = ex.reproduce(finished, figures=[5])
         assert (outcome.kept, outcome.error, outcome.files) == (True, None, ("figure5.png",))
+        assert outcome.made == made
         assert (finished / "figure5" / gone).stat().st_size > 0
     (finished / "figure5" / "figure5.png").write_bytes(b"")
     ex.reproduce(finished, figures=[5])
-    assert (finished / "figure5" / "figure5.png").stat().st_size > 0
+    png = (finished / "figure5" / "figure5.png").read_bytes()
+    assert b"The Gaussian kernel: shape and interpolants; closed form" in png
     assert "data:image/png" in (finished / "report.html").read_text()
 
 

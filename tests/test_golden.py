@@ -34,7 +34,7 @@ def test_both_precisions(golden_kernels, model, activation):
             continue
         seen.add(case["set"])
         # In the near sets the inner product's own rounding shows, and chaotic networks multiply it.
-        limit = 1e-9 if activation == "tanh" else 5e-12 if case["set"] == "near" else 1e-12
+        limit = 5e-12 if case["set"] == "near" else 1e-12
         net, size = getattr(wl, model)(**case["params"]), np.shape(case["nngp"])
         x1, x2 = arranged(case["x1"], 3), arranged(case["x2"], 6)
         double = wl.kernels(net, x1, x2)
@@ -82,8 +82,8 @@ def test_pairs_at_all_depths_and_angles(golden, model):
             gap = np.abs(np.diag(whole[:n, n:]) - want)
             assert np.all(gap[size == 0] == 0)
             relative = gap[size > 0] / size[size > 0]
-            worst = max(worst, relative.max(initial=0.0)) if act != "tanh" else worst
-            assert np.all(relative < (1e-9 if act == "tanh" else 1e-13)), (model, act, depth)
+            worst = max(worst, relative.max(initial=0.0))
+            assert np.all(relative < 1e-13), (model, act, depth)
     assert worst < 1e-13
 
 
@@ -100,7 +100,7 @@ def test_duals(golden):
         got = wl.kernels(net, x, y)
         size = np.sqrt(wl.nngp(net, x) * wl.nngp(net, y))[0, 0]
         slack = 2e-16 / np.sqrt(max(2 * (1 - rho), 1e-32)) if case["act"] == "relu" else 0
-        assert abs(got.nngp[0, 0] - case["T"]) < (1e-10 if case["act"] == "tanh" else 3e-13) * size
+        assert abs(got.nngp[0, 0] - case["T"]) < 3e-13 * size
         if abs(1 - rho) > 1e-12 and abs(rho) > 1e-3:  # the tangent kernel is Tdot times k
             dot = got.ntk[0, 0] / k12
             assert abs(dot - case["Tdot"]) < 1e-10 + 10 * slack + 1e-15 / abs(rho), case

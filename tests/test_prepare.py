@@ -17,7 +17,7 @@ from widelimit.infinite import _evaluate, _layered, _matrix, _plan
 
 RELU = wl.Dense(b_std=0.4) >> wl.Phi("relu") >> wl.Dense()
 ERF = wl.mlp(2, "erf", w_std=1.3, b_std=0.3)
-TANH = wl.mlp(2, "tanh", w_std=1.1, b_std=0.2)
+MISH = wl.mlp(2, "mish", w_std=1.1, b_std=0.2)
 
 
 def points(n, d=5, seed=0, scale=1.0):
@@ -122,16 +122,16 @@ def test_bad_input():
 @pytest.mark.parametrize("scale", [0.01, 30.0])
 def test_far_outside_the_announced_norms_it_is_as_right(scale):
     near, far = points(8), points(8, scale=scale)
-    prepared = wl.prepare(TANH, "ntk", like=near)
-    np.testing.assert_allclose(prepared(far), wl.ntk(TANH, far), rtol=1e-12)
+    prepared = wl.prepare(MISH, "ntk", like=near)
+    np.testing.assert_allclose(prepared(far), wl.ntk(MISH, far), rtol=1e-12)
     mixed = np.concatenate([near, far])
-    np.testing.assert_allclose(prepared(mixed), wl.ntk(TANH, mixed), rtol=1e-12)
-    np.testing.assert_allclose(prepared.diagonal(far), np.diag(wl.ntk(TANH, far)), rtol=1e-12)
+    np.testing.assert_allclose(prepared(mixed), wl.ntk(MISH, mixed), rtol=1e-12)
+    np.testing.assert_allclose(prepared.diagonal(far), np.diag(wl.ntk(MISH, far)), rtol=1e-12)
 
 
 def test_a_compiled_block_refuses_what_was_not_announced():
     near, far = points(4), points(4, scale=30.0)
-    k = wl.prepare(TANH, "ntk", like=near)
+    k = wl.prepare(MISH, "ntk", like=near)
     block = jax.jit(k.block)
     both = [jnp.asarray(a, jnp.float32) for a in (near, far)]
     np.testing.assert_allclose(block(both[0], both[0]), k(near), rtol=1e-4, atol=1e-5)

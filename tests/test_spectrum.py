@@ -283,7 +283,9 @@ def test_bad_input_is_refused_with_a_remedy():
     with pytest.raises(ValueError, match="fewer degrees"):
         wl.spectrum.sphere(net, 2000, 1000)
     with pytest.raises(ValueError, match="Leave `digits` out"):
-        wl.spectrum.circle(wl.mlp(1, "tanh"), 5, digits=30)
+        wl.spectrum.circle(wl.mlp(1, "mish"), 5, digits=30)
+    with pytest.raises(ValueError, match="at most 40"):
+        wl.spectrum.circle(wl.mlp(1, "tanh"), 5, digits=50)
     with pytest.raises(ValueError, match="must lie on a sphere"):
         wl.spectrum.empirical(net, [[1.0, 0.0], [0.0, 2.0]])
     with pytest.raises(ValueError, match="square"):

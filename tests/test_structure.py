@@ -131,7 +131,17 @@ def test_the_core_imports_without_extras():
 
 def test_importing_brings_in_the_core_only(modules):
     loaded = set(answer("import widelimit, sys; print(*sys.modules)"))
-    core = {"", "_base", "activations", "layers", "interpret", "describe", "infinite", "finite"}
+    core = {
+        "",
+        "_base",
+        "activations",
+        "layers",
+        "interpret",
+        "describe",
+        "infinite",
+        "width",
+        "finite",
+    }
     assert {m.folder for m in modules if m.name in loaded} <= core
     heavy = ("scipy.linalg", "scipy.sparse", "scipy.optimize", "scipy.special")
     assert not loaded & {*EXTRAS, *heavy}

@@ -90,7 +90,8 @@ def _samples(tree: Any) -> list[Any]:
     return [leaf.ravel()[:1] for leaf in jax.tree.leaves(tree) if is_jax(leaf)]
 
 
-def _as_array(x: Any, name: str) -> Any:
+def as_plain(x: Any, name: str) -> Any:
+    """A NumPy array of numbers, or the JAX array itself; what is no array is refused."""
     if x is None:
         raise TypeError(f"{name} is None; an array of shape (points, features) was expected.")
     if is_jax(x):
@@ -135,7 +136,8 @@ def _narrowed(array: np.ndarray, name: str) -> np.ndarray:
     return narrow
 
 
-def _check(array: Any, name: str, rank: int, layout: str) -> None:
+def check_real(array: Any, name: str) -> None:
+    """Refuse what is not made of real numbers."""
     kind = np.dtype(array.dtype).kind if array.dtype != jnp.bfloat16 else "f"
     if kind == "c":
         raise TypeError(
@@ -143,25 +145,37 @@ def _check(array: Any, name: str, rank: int, layout: str) -> None:
         )
     if kind not in "fiub":
         raise TypeError(f"{name} has dtype {array.dtype}; real numbers were expected.")
+
+
+def _check(array: Any, name: str, rank: int, layout: str) -> None:
+    check_real(array, name)
     if array.ndim != rank:
         hint = ""
         if rank == 2 and array.ndim == 1:
             hint = f" For {array.size} points of one feature write {name}.reshape(-1, 1)."
         elif rank == 2 and array.ndim > 2:
-            hint = f" Flatten each point: {name}.reshape(len({name}), -1)."
+            hint = (
+                f" Flatten each point, {name}.reshape(len({name}), -1), or let the network begin with "
+                "Flatten() or a convolution, which read pixels."
+            )
         raise ValueError(
             f"{name} must have shape {layout}, got an array of shape {tuple(array.shape)}.{hint}"
-        )
-    if 0 in array.shape:
-        raise ValueError(
-            f"{name} is empty (shape {tuple(array.shape)}); at least one entry was expected."
         )
     check_finite(array, name)
 
 
+@jax.jit
+def _all_finite(array: Any) -> Any:
+    return jnp.isfinite(array).all()
+
+
 def check_finite(array: Any, name: str) -> None:
-    """Refuse NaN and infinity where the values can be looked at."""
-    finite = jnp.isfinite(array).all() if is_jax(array) else np.isfinite(array).all()
+    """Refuse an empty array, and NaN and infinity where the values can be looked at."""
+    if 0 in array.shape:
+        raise ValueError(
+            f"{name} is empty (shape {tuple(array.shape)}); at least one entry was expected."
+        )
+    finite = _all_finite(array) if is_jax(array) else np.isfinite(array).all()
     if value_of(finite) is None or value_of(finite):
         return
     bad = np.argwhere(~np.isfinite(value_of(array)))
@@ -201,19 +215,19 @@ def as_array(x: Any, name: str, *, rank: int, layout: str) -> Any:
     Returns:
         A NumPy array, or the JAX array itself; floating point.
     """
-    array = _as_array(x, name)
+    array = as_plain(x, name)
     _check(array, name, rank, layout)
     return array.astype(common_dtype(array))
 
 
 def as_inputs(x1: Any, x2: Any = None) -> Inputs:
     """Check the two arguments of a kernel and settle dtype and array kind."""
-    first = _as_array(x1, "x1")
+    first = as_plain(x1, "x1")
     _check(first, "x1", 2, "(points, features)")
     if x2 is None:
         dtype = common_dtype(first)
         return Inputs(first.astype(dtype), None, not is_jax(first), dtype)
-    second = _as_array(x2, "x2")
+    second = as_plain(x2, "x2")
     _check(second, "x2", 2, "(points, features)")
     if first.shape[1] != second.shape[1]:
         raise ValueError(

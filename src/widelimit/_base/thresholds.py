@@ -8,7 +8,9 @@ stops being right to rounding, never what is computed.
 
 PROFILE_PAYS = 2**16  # entries; from here a profile repays its construction (0.1 s when compiled)
 SMALL_TILE = 32  # points; side of the tiles of small matrices, one program for all their sizes
+LIGHT_TILE = 8  # points; the same where an entry is a sum of many terms
 TINY_TILE = 4  # points; the same where each entry costs a two-dimensional quadrature
+WELL_COMPILED = 2.0  # seconds, by estimate, of a small matrix from which compiling well repays
 SMALL_TILES = 16  # tiles; up to 128 x 128 points compiling costs more than running, so it is cheap
 CAPACITIES = (32, 128, 256, 512, 1024, 2048)  # points; sizes for which large programs are compiled
 KNOWN_LENGTH = 2048  # points; beyond, tiles of unused rows are computed rather than counted
@@ -17,6 +19,8 @@ CAPACITY_STEP = 256  # points; spacing of the sizes beyond, at most 12 % of unus
 TILE_SIDES = {1024: 128, 3072: 256}
 TILE_SIDE = 512  # points; beyond, and where sizes are exact: a tile's state stays in the cache
 DEVICE_SIDE = 2**14  # points; a GPU wants few and large tiles
+DEVICE_PRODUCT_SIDE = 2**13  # points; the same where tiles are multiplied and forgotten
+UNROLLED = 16  # activations; up to here a GPU computes all layers of an entry at once
 FEATURES = (16, 32, 64)  # features; numbers beyond FEW_FEATURES are filled up to one of these
 DIAGONAL_CHUNK = 2**12  # points; series coefficients of one chunk are some megabytes
 MATVEC_ENTRIES = 2**22  # entries; a strip of the matrix that is multiplied and forgotten
@@ -24,13 +28,27 @@ MANY = 2**12  # entries; from here a long series (1e-9) is preferred to a quadra
 PATIENT_SECONDS = 300  # seconds that a deep network may take, by estimate, without a warning
 PATIENCE = 2e10  # evaluations of an activation; about a minute, after which a warning is due
 
+BRIEF_BLOCK = 2**17  # pairs of pixels; up to here compiling a layer costs more than running it
+
+SLICE_PAIRS = (
+    2**18
+)  # pairs of pixels in a slice; one array of it, a megabyte in float32, stays in the cache
+SLICE_SIDE = 32  # images; side of a tile of slices
+BLOCK_ENTRIES = 2**22  # pairs of pixels in a tile of images: 100 MB of state in float64
+
 # --- correlations ------------------------------------------------------------------------------------
 
 FEW_FEATURES = 8  # features; up to here differences are cheaper than a matrix product
 CHEAP_DIFFERENCES = 2**21  # multiplications; below this the same holds for any number of features
+HOST_DIFFERENCES = (
+    2**13
+)  # multiplications; the same for NumPy, which writes every difference to memory
 # 1 - |rho|; below, a matrix product's rounding shows in deep networks (1e-12 at depth 100)
 NEARLY_PARALLEL = {"float64": 1e-3, "float32": 1e-2}
 PICKS = 8  # entries of a row; so many nearly parallel ones are repaired one by one
+
+REFINED = 2**24  # products; up to so many similar inputs are compared entry by entry behind a pool
+SIMILAR = 1e-3  # 1 - rho of pooled pixels; below, it is computed from differences
 
 # --- profiles ----------------------------------------------------------------------------------------
 
@@ -57,3 +75,9 @@ REACH = 8.8  # standard deviations; what a Gaussian holds beyond is below 1e-17
 # Options of XLA for programs that run for less time than it takes to compile them well: on a CPU they
 # compile five times faster and run two to three times slower (`_base/compile.py`).
 CHEAP_COMPILATION = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+
+# --- finite networks ---------------------------------------------------------------------------------
+PATCH_ENTRIES = (
+    2**24
+)  # numbers in all patches of a batch; beyond, taps of a window are multiplied one by one
+MOST_TAPS = 64  # of a window; beyond, its convolution is left to XLA also on the host

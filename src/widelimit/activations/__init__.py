@@ -12,6 +12,16 @@ from ._arccosine import step as step
 from ._cov import Cov as Cov
 from ._exact import exact_dual as exact_dual
 from ._exact import mpmath as mpmath
+from ._fourth import fourth_moments as fourth_moments
+from ._fourth import fourth_terms as fourth_terms
+from ._fourth_plane import fourth_in_plane as fourth_in_plane
+from ._fourth_records import Alone as Alone
+from ._fourth_records import Fourth as Fourth
+from ._fourth_records import Slopes as Slopes
+from ._logistic import sigmoid as sigmoid
+from ._logistic import silu as silu
+from ._logistic import softplus as softplus
+from ._logistic import tanh as tanh
 from ._moments import How as How
 from ._moments import hermite_coefficients as hermite_coefficients
 from ._moments import second_moment as second_moment
@@ -20,10 +30,6 @@ from ._moments import terms_needed as terms_needed
 from ._moments import transform as transform
 from ._numerical import elu as elu
 from ._numerical import mish as mish
-from ._numerical import sigmoid as sigmoid
-from ._numerical import silu as silu
-from ._numerical import softplus as softplus
-from ._numerical import tanh as tanh
 from ._piecewise_linear import absolute as absolute
 from ._piecewise_linear import identity as identity
 from ._piecewise_linear import leaky_relu as leaky_relu

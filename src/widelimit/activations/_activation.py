@@ -32,6 +32,7 @@ class Activation:
         fn: $\varphi$ itself, elementwise and differentiable by JAX.
         dual: $E[\varphi(u)\varphi(v)]$ as a function of `Cov`.
         dual_dot: $E[\varphi'(u)\varphi'(v)]$; by default the derivative of `dual` in the covariance.
+        dual_and_dot: Both at once, where that costs less than one after the other.
         angular: For positively homogeneous activations: (1-rho, 1+rho) to the same of the output
             and the slope of the output's correlation; exact to rounding at both ends. None in place
             of 1+rho, both ways, says that rho is known to be at least 0.
@@ -48,6 +49,9 @@ class Activation:
         breaks: Points where $\varphi$ or a derivative of it jumps.
         lipschitz: $C_\varphi=\sup|\varphi'|$, where finite (for the Jacobian bounds).
         moment: $E[\varphi(\sqrt q z)^2]$ as a function of q; by default `dual` at $u=v$.
+        fourth: The fourth moments as a function of `Cov` (see `Fourth`), which corrections of finite
+            width need; by default Hermite series, or a quadrature where there are breaks.
+        cost: What an entry takes, erf being 1: small tiles and well compiled programs are for large ones.
         has_ntk: Whether $\varphi'$ is square integrable, so that the tangent kernel exists.
         registered: Whether the name finds this object (set by `register`).
         latex: $\varphi$ in LaTeX.
@@ -72,6 +76,9 @@ class Activation:
     latex: str = ""
     cites: tuple[str, ...] = ()
     moment: Callable[[Matrix], Matrix] | None = None
+    dual_and_dot: Callable[[Cov], tuple[Matrix, Matrix]] | None = None
+    fourth: Callable[[Cov], Any] | None = None
+    cost: float = 1.0
 
     @property
     def closed_form(self) -> bool:

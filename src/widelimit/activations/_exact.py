@@ -9,7 +9,9 @@ import numpy as np
 from numpy.polynomial import hermite_e
 
 from ._activation import Activation
+from ._kolmogorov import gauss_rule
 
+LOGISTIC_DIGITS = 40  # of tanh and its relatives: a rule for more takes long to make
 # The variances and the covariance, mpmath's numbers, to the two moments.
 ExactDual = Callable[[Any, Any, Any], tuple[Any, Any]]
 
@@ -86,6 +88,45 @@ def _gelu(q1, q2, k):
     return value, below + k * j * (1 / a + 1 / b + 1 / d)
 
 
+def _ramp(q1, q2, k):
+    """The mean of max(x + noise, 0) over Gaussian noise of variance 1."""
+    m = mpmath().mp
+    size = m.sqrt((1 + q1) * (1 + q2))
+    below = m.mpf(1) / 4 + m.asin(k / size) / (2 * m.pi)
+    return k * below + m.sqrt(size**2 - k**2) / (2 * m.pi), below
+
+
+def _mixed(stretch: int, degree: int, unit: ExactDual) -> ExactDual:
+    r"""Of the mean of $a^n\varphi(x/a)$, n the degree, over the scales a of `_kolmogorov.py`."""
+
+    def dual(q1, q2, k):
+        m = mpmath().mp
+        digits = min(m.dps, LOGISTIC_DIGITS)
+        rule = [(stretch * scale, w) for scale, w in gauss_rule(digits + 4, digits)]
+        value = dot = m.zero
+        for a, w in rule:
+            for b, v in rule:
+                one, two = unit(q1 / a**2, q2 / b**2, k / (a * b))
+                value += w * v * (a * b) ** degree * one
+                dot += w * v * (a * b) ** (degree - 1) * two
+        return value, dot
+
+    return dual
+
+
+def _tanh(stretch: int) -> ExactDual:
+    def unit(q1, q2, k):  # of erf(x/sqrt(2))
+        value, dot = _erf(q1 / 2, q2 / 2, k / 2)
+        return value, dot / 2
+
+    return _mixed(stretch, 0, unit)
+
+
+def _sigmoid(q1, q2, k):
+    value, dot = _tanh(2)(q1, q2, k)
+    return (1 + value) / 4, dot / 4
+
+
 def _sin(q1, q2, k):
     m = mpmath().mp
     damped = m.exp(-(q1 + q2) / 2)
@@ -132,6 +173,10 @@ _DUALS: dict[str, ExactDual] = {
     "cos": lambda q1, q2, k: _sin(q1, q2, k)[::-1],
     "exp": lambda q1, q2, k: (mpmath().mp.exp((q1 + q2) / 2 + k),) * 2,
     "gaussian": _gaussian,
+    "tanh": _tanh(1),
+    "sigmoid": _sigmoid,
+    "softplus": _mixed(2, 1, _ramp),
+    "silu": _mixed(2, 1, _gelu),
 }
 
 
@@ -177,17 +222,25 @@ _FAMILIES: dict[str, Callable[..., ExactDual]] = {
 }
 
 
-def exact_dual(act: Activation) -> ExactDual:
+def exact_dual(act: Activation, digits: int = 0) -> ExactDual:
     """The two moments as functions of mpmath's numbers, at its current precision.
 
     Args:
-        act: An activation whose moments are elementary.
+        act: An activation whose moments are elementary; of tanh, sigmoid, softplus and silu at most
+            40 digits are known.
+        digits: How many are needed, so that too many are refused.
 
     Returns:
         A function of the two variances and the covariance.
     """
     if act.degree == 1 and act.angular is not None:
         return _two_slopes(act)
+    logistic = act.registered and act.name in ("tanh", "sigmoid", "softplus", "silu")
+    if logistic and digits > LOGISTIC_DIGITS:
+        raise ValueError(
+            f"Of the moments of {act.name!r} {LOGISTIC_DIGITS} digits are known, and {digits} were "
+            f"asked for. Ask for at most {LOGISTIC_DIGITS}."
+        )
     if act.registered and act.name in _DUALS:
         return _DUALS[act.name]
     family = re.fullmatch(r"(\w+)\((.*)\)", act.name)

@@ -172,8 +172,8 @@ def _correlation(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Mat
     if act.correlation is not None:
         return act.correlation(cov)
     if act.dual is not None:
-        dot = _slope_of_dual(act, cov) if act.dual_dot is None else act.dual_dot(cov)
-        return act.dual(cov) / size, dot * cov.scale / size
+        value, dot = _dual_and_dot(act, cov)
+        return value / size, dot * cov.scale / size
     if act.hermite is not None:
         a1, a2 = unit_coefficients(act, cov.q1), unit_coefficients(act, cov.q2)
         return series(0, a1, a2, cov.rho), series(1, a1, a2, cov.rho)
@@ -188,12 +188,17 @@ def _correlation(act: Activation, cov: Cov, size: Matrix, how: How) -> tuple[Mat
     return series(0, a1, a2, cov.rho) / size, series(1, a1, a2, cov.rho) / size
 
 
-def _slope_of_dual(act: Activation, cov: Cov) -> Matrix:
+def _dual_and_dot(act: Activation, cov: Cov) -> tuple[Matrix, Matrix]:
+    if act.dual_and_dot is not None:
+        return act.dual_and_dot(cov)
     dual = act.dual
     assert dual is not None
+    if act.dual_dot is not None:
+        return dual(cov), act.dual_dot(cov)
     along = lambda minus, plus: dual(cov.at(minus, plus))
     one = jnp.ones_like(cov.minus)
-    return safe_divide(jax.jvp(along, (cov.minus, cov.plus), (-one, one))[1], cov.scale)
+    value, slope = jax.jvp(along, (cov.minus, cov.plus), (-one, one))
+    return value, safe_divide(slope, cov.scale)
 
 
 # Compiled cheaply: they run on a few variances, once for each network.

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from widelimit._base.numerics import over_sine, short_angle
 
 from ._activation import Activation, family_name, register, register_family
+from ._orthants import two_slopes_fourth
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -58,6 +59,7 @@ def piecewise_linear(name: str, a: float, b: float, fn, *, latex: str) -> Activa
         parity="odd" if a == b else "even" if a == -b else None,
         breaks=() if a == b else (0.0,),
         lipschitz=max(abs(a), abs(b)),
+        fourth=functools.partial(two_slopes_fourth, a, b),
         latex=latex,
         cites=("cho2009kernel",),
     )

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +18,19 @@ from ._cov import Cov
 
 def line_moment(act: Activation, q: Float[Array, "..."]) -> Float[Array, "..."]:
     """The second moment by a rule that is cut at 0 and at the activation's break points."""
-
-    def one(q):
-        z, w = _panels(act, [c / jnp.sqrt(q) for c in _fronts(act)], q)
-        return jnp.sum(w * act.fn(jnp.sqrt(q) * z) ** 2)
-
+    one = lambda q: line_integral(act, q, lambda z: act.fn(jnp.sqrt(q) * z) ** 2)
     return jnp.vectorize(one)(q)
+
+
+def line_integral(act: Activation, q: Array, integrand: Callable[[Array], Array]) -> Array:
+    """E[integrand(z)] for one variance; of several integrands, stacked, at once."""
+    z, w = _panels(act, [c / jnp.sqrt(q) for c in _fronts(act)], q)
+    return _summed(integrand(z), w)
+
+
+def _summed(values: Array, weights: Array) -> Array:
+    """The weighted sum over the last axis."""
+    return jnp.sum(values * weights.reshape((1,) * (values.ndim - 1) + (-1,)), axis=-1)
 
 
 def _panels(act: Activation, places: list[Array], like: Array) -> tuple[Array, Array]:
@@ -44,8 +52,11 @@ def _fronts(act: Activation) -> list[float]:
     return sorted({0.0, *act.breaks})
 
 
-def _integrate(act: Activation, cov: Cov, integrand) -> Array:
-    """E[integrand(z1, u, z2, v)] for one pair, u = sqrt(q1) z1, v = sqrt(q2)(rho z1 + sine z2)."""
+def plane_integral(act: Activation, cov: Cov, integrand: Callable[..., Array]) -> Array:
+    """E[integrand(z1, u, z2, v)] for one pair, u = sqrt(q1) z1, v = sqrt(q2)(rho z1 + sine z2).
+
+    Of several integrands, stacked, at once.
+    """
     sine = safe_sqrt(cov.minus * cov.plus)
     # Below rounding it is noise, which a compiler may evaluate twice and differently: the nodes of
     # one evaluation would then meet the weights of the other.
@@ -61,16 +72,16 @@ def _integrate(act: Activation, cov: Cov, integrand) -> Array:
         meets = [safe_divide(c / root2 - cov.rho * z1, sine) for c in _fronts(act)]
         z2, w2 = _panels(act, meets, cov.minus)
         u, v = root1 * z1, root2 * (cov.rho * z1 + sine * z2)
-        return jnp.sum(w2 * integrand(z1, jnp.broadcast_to(u, v.shape), z2, v))
+        return _summed(integrand(z1, jnp.broadcast_to(u, v.shape), z2, v), w2)
 
-    return jnp.sum(w1 * jax.vmap(inner)(z1))
+    return _summed(jax.vmap(inner, out_axes=-1)(z1), w1)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def plane(act: Activation, order: int, cov: Cov) -> Array:
     r"""$E[\varphi(u)\varphi(v)]$ (order 0) or $E[\varphi'(u)\varphi'(v)]$ (order 1) for one pair."""
     f = derivative(act) if order else act.fn
-    return _integrate(act, cov, lambda z1, u, z2, v: f(u) * f(v))
+    return plane_integral(act, cov, lambda z1, u, z2, v: f(u) * f(v))
 
 
 @plane.defjvp
@@ -79,13 +90,17 @@ def _plane_jvp(act, order, primals, tangents):
     d_rho = (d.plus - d.minus) / 2
     prime = derivative(act)
     if order == 0:  # Gaussian identities: no second derivative, no division by sqrt(1 - rho^2)
-        by_q1 = _integrate(act, cov, lambda z1, u, z2, v: prime(u) * u * act.fn(v)) / (2 * cov.q1)
-        by_q2 = _integrate(act, cov, lambda z1, u, z2, v: act.fn(u) * prime(v) * v) / (2 * cov.q2)
+        by_q1 = plane_integral(act, cov, lambda z1, u, z2, v: prime(u) * u * act.fn(v)) / (
+            2 * cov.q1
+        )
+        by_q2 = plane_integral(act, cov, lambda z1, u, z2, v: act.fn(u) * prime(v) * v) / (
+            2 * cov.q2
+        )
         by_rho = cov.scale * plane(act, 1, cov)
     else:  # the density is differentiated, so that jumps of the derivative are accounted for
         per_sine = lambda a: over_sine(a, cov.minus, cov.plus)
         lean = lambda z1, z2: per_sine(z1 * z2)
-        weight = lambda score: _integrate(
+        weight = lambda score: plane_integral(
             act, cov, lambda z1, u, z2, v: prime(u) * prime(v) * score(z1, z2)
         )
         by_rho = weight(lambda z1, z2: lean(z1, z2) - per_sine(per_sine(cov.rho * (z2**2 - 1))))
@@ -93,8 +108,8 @@ def _plane_jvp(act, order, primals, tangents):
         by_q2 = weight(lambda z1, z2: ((z2**2 - 1) + cov.rho * lean(z1, z2)) / 2) / cov.q2
         # Where u and v coincide the density degenerates; there the function is differentiated.
         bend = lambda x: jax.jvp(prime, (x,), (jnp.ones_like(x),))[1]
-        path1 = _integrate(act, cov, lambda z1, u, z2, v: bend(u) * u * prime(v)) / (2 * cov.q1)
-        path2 = _integrate(act, cov, lambda z1, u, z2, v: prime(u) * bend(v) * v) / (2 * cov.q2)
+        path1 = plane_integral(act, cov, lambda z1, u, z2, v: bend(u) * u * prime(v)) / (2 * cov.q1)
+        path2 = plane_integral(act, cov, lambda z1, u, z2, v: prime(u) * bend(v) * v) / (2 * cov.q2)
         coincide = per_sine(jnp.ones_like(cov.minus)) == 0
         by_q1, by_q2 = jnp.where(coincide, path1, by_q1), jnp.where(coincide, path2, by_q2)
     change = by_q1 * d.q1 + by_q2 * d.q2 + by_rho * d_rho

@@ -6,12 +6,15 @@ uncorrelated, so offsets of odd functions and the two waves of $\sin(bx+c)$ add 
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 from ._activation import Activation, Formula, family_name, register_family
-from ._cov import Cov
-from ._numerical import tanh
+from ._cov import Cov, Matrix
+from ._logistic import tanh
 from ._smooth import erf, gaussian
 from ._waves import cos, exp, sin, wave_even, wave_gap, wave_mean_dot, wave_odd
+
+Pair = Callable[[Cov], tuple[Matrix, Matrix]]
 
 
 def _checked(name: str, a: float, b: float) -> None:
@@ -36,15 +39,25 @@ def _times(formula: Formula | None, factor: float, b: float, offset: float = 0.0
     return lambda c: factor * inside(c) + offset
 
 
+def _both_times(both: Pair, a: float, b: float, c: float) -> Pair:
+    def scaled(cov: Cov) -> tuple[Matrix, Matrix]:
+        value, dot = both(Cov(b * b * cov.q1, b * b * cov.q2, cov.minus, cov.plus))
+        return a * a * value + c * c, (a * b) ** 2 * dot
+
+    return scaled
+
+
 def _scaled(base: Activation, a: float, b: float, c: float = 0.0, *, latex: str = "") -> Activation:
     """A base(b x) + c, the formula of base(b x) being given; an offset asks for an odd base."""
     _checked(base.name, a, b)
     moment, gap, correlation = base.moment, base.gap, base.correlation
+    both = base.dual_and_dot
     return Activation(
         _short(base.name, (a, b, c), (1, 1, 0)),
         lambda x: a * base.fn(b * x) + c,
         dual=_times(base.dual, a * a, b, c * c),
         dual_dot=_times(base.dual_dot, (a * b) ** 2, b),
+        dual_and_dot=None if both is None else _both_times(both, a, b, c),
         mean_dot=_times(base.mean_dot, (a * b) ** 2, b),
         gap=None if c or gap is None else lambda q1, q2: gap(b * b * q1, b * b * q2),
         correlation=None

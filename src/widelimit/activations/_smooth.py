@@ -1,11 +1,6 @@
-r"""Analytic activations whose Gaussian moments are elementary: erf, gelu, gaussian.
-
-Differences of large numbers are written through $1\mp\rho$, and variances through shares such as
-$2q/(1+2q)$, so each formula holds for variances from 1e-307 to 1e306, without overflow or cancellation.
-"""
+"""Analytic activations whose Gaussian moments are elementary: erf, gelu, gaussian."""
 
 import math
-from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.scipy.special import erf as erf_fn
@@ -14,84 +9,26 @@ from widelimit._base.numerics import arctan2
 from widelimit._base.thresholds import VARIANCES
 
 from ._activation import Activation, register
-from ._cov import TINY, Cov, Matrix
-
-
-class Shares(NamedTuple):
-    r"""A covariance seen through $p_i=x_i/(1+x_i)$, $x_i$ a multiple of $q_i$.
-
-    Attributes:
-        p1: $p_1$.
-        p2: $p_2$.
-        s1: $1-p_1$.
-        s2: $1-p_2$.
-        y: $\sqrt{p_1p_2}$; $y\rho$ is the sine of the angle in which arcsine formulas are written.
-        rho: The correlation.
-        minus: $1-\rho$.
-        plus: $1+\rho$.
-        rest: $1-y^2$.
-        cosine2: $1-y^2\rho^2$.
-    """
-
-    p1: Matrix
-    p2: Matrix
-    s1: Matrix
-    s2: Matrix
-    y: Matrix
-    rho: Matrix
-    minus: Matrix
-    plus: Matrix
-    rest: Matrix
-    cosine2: Matrix
-
-    @staticmethod
-    def of(cov: Cov, by1: Matrix | float, by2: Matrix | float) -> "Shares":
-        """With x1 = by1 q1 and x2 = by2 q2."""
-        s1, s2 = 1 / (1 + by1 * cov.q1), 1 / (1 + by2 * cov.q2)
-        p1, p2 = by1 * cov.q1 * s1, by2 * cov.q2 * s2
-        rest = s1 + s2 * p1
-        y = jnp.sqrt(p1) * jnp.sqrt(p2)
-        cosine2 = rest + p1 * p2 * (cov.minus * cov.plus)
-        return Shares(p1, p2, s1, s2, y, cov.rho, cov.minus, cov.plus, rest, cosine2)
-
-    @property
-    def arc(self) -> Matrix:
-        r"""$\arcsin(y\rho)$."""
-        return arctan2(self.y * self.rho, jnp.sqrt(self.cosine2))
-
-    @property
-    def arc_slope(self) -> Matrix:
-        r"""$(\arcsin y-\arcsin(y\rho))/(y(1-\rho))$ for $\rho\ge0$, from sine and cosine of the difference."""
-        a, b = jnp.sqrt(self.cosine2), jnp.sqrt(self.rest)
-        slope = self.plus / (a + self.rho * b)
-        sine, cosine = self.y * self.minus * slope, a * b + self.y**2 * self.rho
-        some = sine > TINY
-        # Rarely needed: the built-in function is slower than ours, and quicker to compile.
-        ratio = jnp.arctan2(sine, cosine) / jnp.where(some, sine, 1)
-        return slope * jnp.where(some, ratio, 1 / cosine)
+from ._cov import Cov, Matrix
+from ._gap import line_gap
+from ._shares import (
+    Shares,
+    gate_bulk,
+    gate_mean_dot,
+    gate_tilt,
+    sign_dot,
+    sign_dual,
+    sign_mean_dot,
+)
 
 
 def _erf_shares(cov: Cov) -> Shares:
-    return Shares.of(cov, 2.0, 2.0)
-
-
-def _root(s: Shares) -> Matrix:
-    return jnp.sqrt(s.s1) * jnp.sqrt(s.s2)
+    return Shares.of(cov, 2.0)
 
 
 def _erf_moment(q: Matrix) -> Matrix:
     q = jnp.minimum(q, VARIANCES["float64"][1])
     return 2 / jnp.pi * arctan2(2 * q, jnp.sqrt(1 + 4 * q))
-
-
-def _erf_dot(cov: Cov) -> Matrix:
-    s = _erf_shares(cov)
-    return 4 / jnp.pi * _root(s) / jnp.sqrt(s.cosine2)
-
-
-def _erf_mean_dot(cov: Cov) -> Matrix:
-    s = _erf_shares(cov)
-    return 4 / jnp.pi * _root(s) * s.arc_slope
 
 
 def _erf_gap(q1: Matrix, q2: Matrix) -> Matrix:
@@ -101,9 +38,9 @@ def _erf_gap(q1: Matrix, q2: Matrix) -> Matrix:
     $d_1-d_2=a_1+a_2-2a$ follow from addition theorems, each proportional to $p_1-p_2$ or its square.
     """
     s = _erf_shares(Cov.parallel(q1, q2))
-    p1, p2, b = s.p1, s.p2, jnp.sqrt(s.rest)
-    c1, c2 = jnp.sqrt(s.s1 * (1 + p1)), jnp.sqrt(s.s2 * (1 + p2))
-    apart = jnp.abs(2 * (q1 - q2) * s.s1 * s.s2)
+    p1, p2, b = s.one.p, s.two.p, jnp.sqrt(s.rest)
+    c1, c2 = jnp.sqrt(s.one.s * (1 + p1)), jnp.sqrt(s.two.s * (1 + p2))
+    apart = jnp.abs(2 * (q1 - q2) * s.one.s * s.two.s)
     # The larger share is the first in what follows.
     high, low = jnp.maximum(p1, p2), jnp.minimum(p1, p2)
     c_high, c_low = jnp.minimum(c1, c2), jnp.maximum(c1, c2)
@@ -126,10 +63,10 @@ erf = register(
     Activation(
         "erf",
         erf_fn,
-        dual=lambda c: 2 / jnp.pi * _erf_shares(c).arc,
-        dual_dot=_erf_dot,
+        dual=lambda c: sign_dual(_erf_shares(c)),
+        dual_dot=lambda c: sign_dot(_erf_shares(c)),
         moment=_erf_moment,
-        mean_dot=_erf_mean_dot,
+        mean_dot=lambda c: sign_mean_dot(_erf_shares(c)),
         gap=_erf_gap,
         parity="odd",
         lipschitz=2 / math.sqrt(math.pi),
@@ -140,32 +77,27 @@ erf = register(
 
 
 def _gelu_dual(cov: Cov) -> Matrix:
-    s = Shares.of(cov, 1.0, 1.0)
-    bulk = s.y**2 * (s.minus * s.plus + s.rho**2 * (s.s1 + s.s2)) / jnp.sqrt(s.cosine2)
-    return cov.k * (0.25 + s.arc / (2 * jnp.pi)) + bulk / _root(s) / (2 * jnp.pi)
+    s = Shares.of(cov, 1.0)
+    return cov.scale * (s.rho * (jnp.pi / 2 + s.arc) + gate_bulk(s)) / (2 * jnp.pi)
 
 
-def _gelu_dual_dot(cov: Cov) -> Matrix:
-    s = Shares.of(cov, 1.0, 1.0)
-    tilt = s.y * s.rho / jnp.sqrt(s.cosine2) * (s.s1 + s.s2 + s.s1 * s.s2 / s.cosine2)
-    return 0.25 + (s.arc + tilt) / (2 * jnp.pi)
+def _gelu_dot(cov: Cov) -> Matrix:
+    s = Shares.of(cov, 1.0)
+    return (jnp.pi / 2 + s.arc + gate_tilt(s)) / (2 * jnp.pi)
 
 
-def _gelu_mean_dot(cov: Cov) -> Matrix:
-    s = Shares.of(cov, 1.0, 1.0)
-    a, b, both = jnp.sqrt(s.cosine2), jnp.sqrt(s.rest), s.s1 + s.s2
-    bulk = s.y * s.plus / a * (s.y**2 * both / (b * (a + b)) - (1 - both))
-    turn = s.rho * s.y * s.arc_slope + bulk
-    return 0.25 + (arctan2(s.y, b) + turn) / (2 * jnp.pi)
+def _gelu(x: Matrix) -> Matrix:
+    return x * (1 + erf_fn(x / math.sqrt(2))) / 2
 
 
 gelu = register(
     Activation(
         "gelu",
-        lambda x: x * (1 + erf_fn(x / math.sqrt(2))) / 2,
+        _gelu,
         dual=_gelu_dual,
-        dual_dot=_gelu_dual_dot,
-        mean_dot=_gelu_mean_dot,
+        dual_dot=_gelu_dot,
+        mean_dot=lambda c: gate_mean_dot(Shares.of(c, 1.0)),
+        gap=line_gap(_gelu, sides=2),
         lipschitz=1.1289041451,  # at x = sqrt(2)
         latex=r"x\,\Phi(x)",
         cites=("tsuchida2021avoiding",),
@@ -173,20 +105,23 @@ gelu = register(
 )
 
 
+def _root(s: Shares) -> Matrix:
+    return jnp.sqrt(s.one.s) * jnp.sqrt(s.two.s)
+
+
 def _bell(cov: Cov) -> Matrix:
     s = _erf_shares(cov)
-    return _root(s) / jnp.sqrt(s.cosine2)
+    return _root(s) / s.cosine
 
 
 def _bell_dot(cov: Cov) -> Matrix:
     s = _erf_shares(cov)
-    a = jnp.sqrt(s.cosine2)
-    return 2 * s.y * s.rho * (_root(s) / a) ** 2 / a
+    return 2 * s.y * s.rho * (_root(s) / s.cosine) ** 2 / s.cosine
 
 
 def _bell_mean_dot(cov: Cov) -> Matrix:
     s = _erf_shares(cov)
-    a, b = jnp.sqrt(s.cosine2), jnp.sqrt(s.rest)
+    a, b = s.cosine, jnp.sqrt(s.rest)
     return 2 * (_root(s) / a) * (s.y * s.plus * (_root(s) / b) / (a + b))
 
 

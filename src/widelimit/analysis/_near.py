@@ -73,8 +73,8 @@ class Near(State):
         fall = gain * self.fall + sharp * self.ntk
         return type(self)(after, slope * self.m, gain * self.ntk, fall)
 
-    def normalised(self) -> Self:
-        return self.scaled(self.q**-0.5)
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
+        return self.scaled((self.q + eps) ** -0.5)
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         parts = [*parts] if skip is None else [*parts, self.scaled(skip)]

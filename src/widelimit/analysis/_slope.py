@@ -8,6 +8,8 @@ from widelimit.activations import Activation, Cov, How, derivative, second_momen
 
 def mean_square_slope(act: Activation, q: Float[Array, "..."]) -> Float[Array, "..."]:
     r"""$E[\varphi'(\sqrt qz)^2]$, by a one-dimensional rule where there is no closed form."""
+    if act.dual_and_dot is not None:
+        return act.dual_and_dot(Cov.diagonal(q))[1]
     if act.closed_form:
         t = second_moment(act, q)
         return transform(act, Cov.diagonal(q), t, t, How())[2] * t / q

@@ -2,7 +2,7 @@
 
 import typer
 
-from . import _demo, _reproduce
+from . import _demo, _explore, _reproduce
 
 app = typer.Typer(
     help="Neural networks of infinite width, exactly.",
@@ -11,4 +11,5 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(_demo.command)
+app.command("explore")(_explore.command)
 app.command("reproduce")(_reproduce.command)

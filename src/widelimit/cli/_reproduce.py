@@ -29,25 +29,29 @@ def command(
     samples: Annotated[
         str | None, typer.Option(help="authors, equispaced or random; by default as in the papers.")
     ] = None,
+    mnist: Annotated[
+        Path | None,
+        typer.Option(help="Folder of MNIST's four files, for the part mnist.", metavar="DIR"),
+    ] = None,
 ) -> None:
     """Compute the figures and tables of the papers and judge their claims.
 
     Finished parts are kept: an interrupted run continues where it stopped.
     """
-    from widelimit.experiments import EXPERIMENTS, FolderError, find, reproduce
+    from widelimit.experiments import EXPERIMENTS, FolderError, choose, reproduce
 
     console = Console()
     if list_:
         _list(console, EXPERIMENTS.values())
         return
     try:
-        chosen = {e.name: e for e in map(find, figure or EXPERIMENTS)}
+        chosen = choose(figure or (), {"mnist": mnist})
         if full:
             _announce(console, chosen.values())
         seconds = {name: e.seconds_full if full else e.seconds for name, e in chosen.items()}
-        options = {"full": full, "samples": samples, "seed": seed, "again": again}
+        options = {"full": full, "samples": samples, "seed": seed, "again": again, "mnist": mnist}
         with _Bars(console, seconds) as bars:
-            outcomes = reproduce(out, figures=list(chosen), watch=bars, **options)
+            outcomes = reproduce(out, figures=figure or (), watch=bars, **options)
     except (ValueError, FolderError) as error:
         console.print(str(error), style="red", highlight=False, markup=False)
         raise typer.Exit(2) from None
@@ -67,7 +71,8 @@ def _list(console: Console, known: "Iterable[Experiment]") -> None:
     for column in ("name", "what it shows", "where", "seconds"):
         table.add_column(column)
     for e in known:
-        table.add_row(e.name, e.title, e.source, f"{e.seconds:.0f}")
+        needs = "".join(f" (needs --{key})" for key in e.needs)
+        table.add_row(e.name, f"{e.title}{needs}", e.source, f"{e.seconds:.0f}")
     console.print(table)
 
 

@@ -15,4 +15,5 @@ from ._text import to_json as to_json
 from ._text import to_text as to_text
 from ._widths import Inferred as Inferred
 from ._widths import Sizes as Sizes
+from ._widths import check_pixels as check_pixels
 from ._widths import infer as infer

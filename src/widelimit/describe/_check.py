@@ -10,7 +10,7 @@ from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
 from widelimit.activations import Activation
 from widelimit.interpret import Located, facts, interpret
-from widelimit.layers import Layer
+from widelimit.layers import Attention, Layer, LinearMap, Window
 
 from ._widths import check_widths
 
@@ -21,6 +21,7 @@ class Kind(enum.Enum):
     DATA = "the data"
     GAUSSIAN = "Gaussian pre-activations"
     FEATURES = "activations, which are not Gaussian"
+    MIXED = "channels of several laws (behind Flatten, Dropout, Concat or Product), which are not Gaussian"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,15 +31,17 @@ class Signal(Located):
     Attributes:
         kind: The distribution.
         fresh: Whether, given the start of the branch, it has mean zero and weights of its own.
+        own: Whether it has met weights since the start of the branch.
     """
 
     question: ClassVar[str] = "the limit"
 
     kind: Kind = Kind.DATA
     fresh: bool = False
+    own: bool = False
 
     def weighted(self, width: int | None) -> Self:
-        return dataclasses.replace(self, kind=Kind.GAUSSIAN, fresh=True)
+        return dataclasses.replace(self, kind=Kind.GAUSSIAN, fresh=True, own=True)
 
     def scaled(self, factor: Scalar) -> Self:
         return self
@@ -46,8 +49,74 @@ class Signal(Located):
     def biased(self, b_std: Scalar) -> Self:
         return self
 
-    def normalised(self) -> Self:
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
         return dataclasses.replace(self, fresh=False)
+
+    def centred(self, over: str = "channels") -> Self:
+        if self.kind is not Kind.GAUSSIAN:
+            raise ValueError(
+                f"{self.inside} is applied to {self.kind.value}, whose mean over the channels is not zero, "
+                "so that their covariance is not known behind it. Put it behind a Dense() or Conv()."
+            )
+        return self
+
+    def dropped(self, keep: Scalar) -> Self:
+        if self.kind is Kind.DATA:
+            raise ValueError(
+                f"{self.inside} is applied to the data itself, of which there are not infinitely many "
+                "channels. Put it behind a layer, or drop entries of the data yourself."
+            )
+        return dataclasses.replace(self, kind=Kind.MIXED, fresh=False)
+
+    def windowed(self, window: Window, width: int | None) -> Self:
+        return self.weighted(width)
+
+    def localised(self) -> Self:
+        return self
+
+    def mapped(self, pixels: LinearMap) -> Self:
+        return self
+
+    def flattened(self) -> Self:
+        kind = self.kind if self.kind is Kind.DATA else Kind.MIXED
+        return dataclasses.replace(self, kind=kind)
+
+    def positioned(self, std: Scalar, decay: float | None, *, trained: bool = True) -> Self:
+        if self.kind is Kind.DATA:
+            raise ValueError(
+                f"{self.inside} adds embeddings to the data, whose number of channels is not the width. "
+                "Put a Dense() before it."
+            )
+        return self if self.kind is Kind.GAUSSIAN else dataclasses.replace(self, kind=Kind.FEATURES)
+
+    def attended(self, queries: Self, layer: Attention, *, trained: bool = True) -> Self:
+        return self
+
+    def concatenated(self, parts: Sequence[Self], widths: Sequence[int]) -> Self:
+        self._refuse_data(parts)
+        return dataclasses.replace(
+            self, kind=Kind.MIXED, fresh=False, own=any(p.own for p in parts)
+        )
+
+    def multiplied(self, parts: Sequence[Self]) -> Self:
+        self._refuse_data(parts)
+        stale = [part for part in parts if not part.own]
+        if len(stale) > 1:
+            raise ValueError(
+                f"In {self.inside}, the branch {stale[1].source} shares all its randomness with another: "
+                "neither has weights of its own, so that the kernel of the product is not the product "
+                "of kernels. Put a Dense() or Conv() into all branches but one."
+            )
+        return dataclasses.replace(
+            self, kind=Kind.MIXED, fresh=False, own=any(p.own for p in parts)
+        )
+
+    def _refuse_data(self, parts: Sequence[Self]) -> None:
+        if any(part.kind is Kind.DATA for part in parts):
+            raise ValueError(
+                f"In {self.inside}, a branch carries the data, whose number of channels is not the width "
+                "of the others. Put a Dense() before it."
+            )
 
     def activated(self, activation: Activation) -> Self:
         if self.kind is Kind.DATA:
@@ -55,6 +124,10 @@ class Signal(Located):
                 f"{self.inside} is applied to the data itself. An activation's limit is known for "
                 "Gaussian pre-activations only: put a Dense() before it, or transform the data "
                 "yourself."
+            )
+        if self.kind is Kind.MIXED:
+            raise ValueError(
+                f"{self.inside} is applied to {self.kind.value}. Put a Dense() or Conv() before it."
             )
         if self.kind is Kind.FEATURES:
             raise ValueError(
@@ -64,7 +137,7 @@ class Signal(Located):
         return dataclasses.replace(self, kind=Kind.FEATURES, fresh=False)
 
     def branched(self) -> Self:
-        return dataclasses.replace(self, fresh=False)
+        return dataclasses.replace(self, fresh=False, own=False)
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         stale = [part for part in parts if not part.fresh]
@@ -83,7 +156,8 @@ class Signal(Located):
         met = [*parts] if skip is None else [*parts, self]
         kinds = {state.kind for state in met}
         kind = kinds.pop() if len(kinds) == 1 else Kind.FEATURES
-        return dataclasses.replace(self, kind=kind, fresh=skip is None and not stale)
+        own = self.own or any(part.own for part in parts)
+        return dataclasses.replace(self, kind=kind, fresh=skip is None and not stale, own=own)
 
     def repeated(self, step: Callable[[Self], Self], times: int) -> Self:
         """Kinds are settled after two rounds."""

@@ -56,6 +56,20 @@ BIBLIOGRAPHY = {
         "booktitle = {AAAI Conference on Artificial Intelligence}",
         2021,
     ),
+    "andrews1974scale": (
+        "article",
+        "Andrews, David F. and Mallows, Colin L.",
+        "Scale Mixtures of Normal Distributions",
+        "journal = {Journal of the Royal Statistical Society, Series B}, volume = {36}",
+        1974,
+    ),
+    "stefanski1991normal": (
+        "article",
+        "Stefanski, Leonard A.",
+        "A Normal Scale Mixture Representation of the Logistic Distribution",
+        "journal = {Statistics \\& Probability Letters}, volume = {11}",
+        1991,
+    ),
     "rahimi2007random": (
         "inproceedings",
         "Rahimi, Ali and Recht, Benjamin",
@@ -70,6 +84,59 @@ BIBLIOGRAPHY = {
         "on Expressivity",
         "booktitle = {Advances in Neural Information Processing Systems}",
         2016,
+    ),
+    "novak2019bayesian": (
+        "inproceedings",
+        "Novak, Roman and Xiao, Lechao and Lee, Jaehoon and Bahri, Yasaman and Yang, "
+        "Greg and Hron, Jiri and Abolafia, Daniel A. and Pennington, Jeffrey and Sohl-Dickstein, Jascha",
+        "Bayesian Deep Convolutional Networks with Many Channels are {G}aussian Processes",
+        "booktitle = {International Conference on Learning Representations}",
+        2019,
+    ),
+    "arora2019exact": (
+        "inproceedings",
+        "Arora, Sanjeev and Du, Simon S. and Hu, Wei and Li, Zhiyuan and Salakhutdinov, Ruslan and Wang, Ruosong",
+        "On Exact Computation with an Infinitely Wide Neural Net",
+        "booktitle = {Advances in Neural Information Processing Systems}",
+        2019,
+    ),
+    "li2019enhanced": (
+        "article",
+        "Li, Zhiyuan and Wang, Ruosong and Yu, Dingli and Du, Simon S. and Hu, Wei and "
+        "Salakhutdinov, Ruslan and Arora, Sanjeev",
+        "Enhanced Convolutional Neural Tangent Kernels",
+        "journal = {arXiv preprint arXiv:1911.00809}",
+        2019,
+    ),
+    "yang2019wide": (
+        "inproceedings",
+        "Yang, Greg",
+        "Wide Feedforward or Recurrent Neural Networks of Any Architecture are {G}aussian Processes",
+        "booktitle = {Advances in Neural Information Processing Systems}",
+        2019,
+    ),
+    "novak2020neural": (
+        "inproceedings",
+        "Novak, Roman and Xiao, Lechao and Hron, Jiri and Lee, Jaehoon and Alemi, "
+        "Alexander A. and Sohl-Dickstein, Jascha and Schoenholz, Samuel S.",
+        "Neural Tangents: Fast and Easy Infinite Neural Networks in {P}ython",
+        "booktitle = {International Conference on Learning Representations}",
+        2020,
+    ),
+    "hron2020infinite": (
+        "inproceedings",
+        "Hron, Jiri and Bahri, Yasaman and Sohl-Dickstein, Jascha and Novak, Roman",
+        "Infinite Attention: {NNGP} and {NTK} for Deep Attention Networks",
+        "booktitle = {International Conference on Machine Learning}",
+        2020,
+    ),
+    "du2019graph": (
+        "inproceedings",
+        "Du, Simon S. and Hou, Kangcheng and Salakhutdinov, Ruslan and "
+        "Poczos, Barnabas and Wang, Ruosong and Xu, Keyulu",
+        "Graph Neural Tangent Kernel: Fusing Graph Neural Networks with Graph Kernels",
+        "booktitle = {Advances in Neural Information Processing Systems}",
+        2019,
     ),
 }
 

@@ -82,8 +82,9 @@ def _known(name: str) -> Any:
 
 def _all_layers(base: type) -> list[type]:
     """All layers, also those of other people; a name with an underscore is not part of the language."""
-    direct = [cls for cls in base.__subclasses__() if not cls.__name__.startswith("_")]
-    return direct + [deep for cls in direct for deep in _all_layers(cls)]
+    direct = base.__subclasses__()
+    named = [cls for cls in direct if not cls.__name__.startswith("_")]
+    return named + [deep for cls in direct for deep in _all_layers(cls)]
 
 
 def to_json(net: Layer) -> str:
@@ -165,9 +166,10 @@ def _from_data(data: Any) -> Any:
         return data
     fields = {k: _from_data(v) for k, v in data.items() if k != "layer"}
     name = str(data.get("layer"))
-    if _known(name) in (_layers.Serial, _layers.Sum):
-        parts = [*fields.values()]
-        if len(parts) != 1 or not isinstance(parts[0], tuple):
+    if _known(name) in (_layers.Serial, _layers.Sum, _layers.Concat, _layers.Product):
+        parts = [v for k, v in fields.items() if k in ("layers", "branches")]
+        named = {k: v for k, v in fields.items() if k == "widths"}
+        if len(parts) != 1 or len(fields) > 1 + len(named) or not isinstance(parts[0], tuple):
             raise ValueError(f"The JSON of a {name} needs one list of layers.")
-        return _make(name, [*parts[0]], {})
+        return _make(name, [*parts[0]], named)
     return _make(name, [], fields)

@@ -40,6 +40,11 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         time: Training time under gradient flow; None for ever.
         solver: "cholesky"; "cg", which never stores the matrix; "auto": the first up to 20000
             rows. With "cg" a ridge that is chosen is chosen on 4000 of the rows.
+        rank: Columns of the preconditioner of "cg"; None: about 10 sqrt(n).
+        precision: Of "cg": "float64" refines products in float32 until a residual in float64 is small;
+            "float32" does not.
+        checkpoint: A file from which "cg" goes on if it was stopped.
+        verbose: Whether "cg" shows its progress; None: where it takes longer than a minute.
         class_weight: None, "balanced", or a weight for each class; multiplies `sample_weight`.
 
     Attributes:
@@ -71,14 +76,14 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         """Fit the network.
 
         Args:
-            X: Shape (n, d).
+            X: Shape (n, d), or (n, *spatial, channels) for a `network` that reads pixels.
             y: Class labels, shape (n,), at least two different ones.
             sample_weight: Shape (n,), at least 0; a weight of 2 is the row twice.
 
         Returns:
             Itself.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = validate_data(self, self._rows(X, fitting=True), y, dtype=np.float64)
         check_classification_targets(y)
         weights = as_weights(sample_weight, len(X))
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -134,7 +139,7 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
 
     def _outputs(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, self._rows(X), dtype=np.float64, reset=False)
         return self._mean + self._fit.mean(self._scaling(X))
 
     def _class_weights(self, y: Any, labels: np.ndarray, weights: np.ndarray) -> Any:

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import numbers
 import warnings
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -44,7 +44,11 @@ class NetworkEstimator(BaseEstimator):
     standardise: bool = True
     normalise: bool = False
     time: float | None = None
-    solver: str = "auto"
+    solver: Any = "auto"
+    rank: int | None = None
+    precision: str = "float64"
+    checkpoint: Any = None
+    verbose: bool | None = None
 
     def _fit_network(self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
         """Scale the columns, merge equal rows, and solve for targets of mean 0."""
@@ -57,11 +61,34 @@ class NetworkEstimator(BaseEstimator):
                 stacklevel=3,
             )
         self.network_ = kernel.net
-        self._scaling = fit_scaling(X, weights, standardise=self.standardise, sphere=self.normalise)
+        channels = None
+        if self._layout is not None:
+            kernel, channels = kernel.of_rows(self._layout), self._layout[-1]
+        self._scaling = fit_scaling(
+            X, weights, standardise=self.standardise, sphere=self.normalise, channels=channels
+        )
         data = merge(self._scaling(X), targets, weights)
         t = _check_time(self.time)
         _check_ridge(self.ridge, data, t)
-        self._fit = fit(Problem(kernel, data), self.ridge, t=t, solver=self.solver)
+        names = ("rank", "precision", "checkpoint", "verbose")
+        options = {name: getattr(self, name) for name in names}
+        self._fit = fit(Problem(kernel, data), self.ridge, t=t, solver=self.solver, **options)
+
+    _layout: ClassVar[tuple[int, ...] | None] = None
+
+    def _rows(self, X: Any, *, fitting: bool = False) -> Any:
+        """Inputs with pixels as rows; their shape is remembered when fitting."""
+        X = X if hasattr(X, "ndim") else np.asarray(X)
+        layout = tuple(X.shape[1:]) if X.ndim > 2 else None
+        if fitting and layout != self._layout:
+            self._layout = layout
+        if layout is None:
+            return X
+        if layout != self._layout:
+            raise ValueError(
+                f"Inputs of shape {layout} came; fitted were inputs of {self._layout}."
+            )
+        return np.asarray(X).reshape(len(X), -1)
 
     def _publish(self) -> None:
         self.ridge_ = self._fit.ridge

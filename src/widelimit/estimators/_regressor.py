@@ -41,6 +41,11 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
             in place of $1/(\lambda+r)$; None for ever.
         solver: "cholesky"; "cg", which never stores the matrix; "auto": the first up to 20000
             rows. With "cg" a ridge that is chosen is chosen on 4000 of the rows.
+        rank: Columns of the preconditioner of "cg"; None: about 10 sqrt(n).
+        precision: Of "cg": "float64" refines products in float32 until a residual in float64 is small;
+            "float32" does not.
+        checkpoint: A file from which "cg" goes on if it was stopped.
+        verbose: Whether "cg" shows its progress; None: where it takes longer than a minute.
 
     Attributes:
         network_: The network.
@@ -69,17 +74,24 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
         """Fit the network.
 
         Args:
-            X: Shape (n, d).
+            X: Shape (n, d), or (n, *spatial, channels) for a `network` that reads pixels.
             y: Shape (n,) or (n, k).
             sample_weight: Shape (n,), at least 0; a weight of 2 is the row twice.
 
         Returns:
             Itself.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        X, y = validate_data(
+            self,
+            self._rows(X, fitting=True),
+            y,
+            dtype=np.float64,
+            multi_output=True,
+            y_numeric=True,
+        )
         weights = as_weights(sample_weight, len(X))
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        check_size(targets, "y")
+        check_size(targets, "y", fitted=True)
         self._flat = np.ndim(y) == 1
         self._fit_targets(targets, weights)
         self._fit_network(X, (targets - self._mean) / self._scale, weights)
@@ -99,7 +111,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
             the covariance, shape (m, m) or (m, m, k), where they were asked for.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, self._rows(X), dtype=np.float64, reset=False)
         points = self._scaling(X)
         if not (return_std or return_cov):
             return self._answer(self._mean + self._scale * self._fit.mean(points))
@@ -164,7 +176,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
         """
         check_is_fitted(self)
         X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=False
+            self, self._rows(X), y, dtype=np.float64, multi_output=True, y_numeric=True, reset=False
         )
         group = self._fit.problem.data.group
         if len(X) != len(group):

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 _LARGEST = 1e100  # squares and products of what is larger overflow
+_SMALLEST = 1e-150  # squares of what is smaller underflow
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +33,12 @@ class Scaling:
 
 
 def fit_scaling(
-    x: np.ndarray, weights: np.ndarray, *, standardise: bool, sphere: bool = False
+    x: np.ndarray,
+    weights: np.ndarray,
+    *,
+    standardise: bool,
+    sphere: bool = False,
+    channels: int | None = None,
 ) -> Scaling:
     """Mean and standard deviation of each column under the weights; constants have scale 1.
 
@@ -41,6 +47,7 @@ def fit_scaling(
         weights: Shape (n,), not all 0.
         standardise: False leaves the columns as they are.
         sphere: Whether rows are put on a sphere afterwards.
+        channels: The number of channels where rows are images; all pixels of a channel are scaled alike.
 
     Returns:
         The scaling.
@@ -50,11 +57,14 @@ def fit_scaling(
         >>> s(np.array([[3.0, 8.0]]))
         array([[2., 1.]])
     """
-    check_size(x, "X")
+    check_size(x, "X", fitted=True)
     if not standardise:
         return Scaling(np.zeros(x.shape[1]), np.ones(x.shape[1]), sphere)
-    mean, scale = moments(x, weights)
-    return Scaling(mean, scale, sphere)
+    if channels is None:
+        return Scaling(*moments(x, weights), sphere)
+    pixels = x.shape[1] // channels
+    mean, scale = moments(x.reshape(-1, channels), np.repeat(weights, pixels))
+    return Scaling(np.tile(mean, pixels), np.tile(scale, pixels), sphere)
 
 
 def moments(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -67,9 +77,14 @@ def moments(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return np.where(used.max(0) == used.min(0), used[0], mean), np.where(constant, 1.0, std)
 
 
-def check_size(x: np.ndarray, name: str) -> None:
-    """Refuse numbers whose squares overflow."""
+def check_size(x: np.ndarray, name: str, *, fitted: bool = False) -> None:
+    """Refuse numbers whose squares overflow and, where scales are taken from them, underflow."""
     largest = float(np.abs(x).max(initial=0))
+    if fitted and 0 < largest < _SMALLEST:
+        raise ValueError(
+            f"{name} contains nothing larger than {largest:.1e}; below {_SMALLEST:.0e} squares underflow. "
+            "Rescale it."
+        )
     if largest > _LARGEST:
         raise ValueError(
             f"{name} contains {largest:.1e}; beyond {_LARGEST:.0e} squares overflow. Rescale it."

@@ -12,6 +12,7 @@ from ._draw import draw as draw
 from ._experiment import EXPERIMENTS as EXPERIMENTS
 from ._experiment import Experiment as Experiment
 from ._experiment import Outcome as Outcome
+from ._experiment import choose as choose
 from ._experiment import experiment as experiment
 from ._experiment import find as find
 from ._result import Found as Found

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from widelimit.plot import Animation, note, save, style
+from widelimit.plot import Animation, save, style
 
 from ._experiment import EXPERIMENTS
 from ._result import Result
@@ -19,17 +19,14 @@ def draw(result: Result) -> dict[str, Any]:
         Form to figure (or `widelimit.plot.Animation`); the main form has the empty name.
     """
     with style():
-        drawn = {form: make(result) for form, make in EXPERIMENTS[result.name].draws.items()}
-        for fig in drawn.values():
-            if not isinstance(fig, Animation) and not fig.get_supxlabel():
-                note(fig, result.size)
-    return drawn
+        return {form: make(result) for form, make in EXPERIMENTS[result.name].draws.items()}
 
 
 def write_figures(result: Result, folder: Path) -> list[str]:
     """Draw a result into files, and say which of them are to be shown."""
-    files = []
+    files, about = [], f"{EXPERIMENTS[result.name].title}; {result.size}"
     for form, drawn in draw(result).items():
         still = form and not isinstance(drawn, Animation)  # an animation has an ending of its own
-        files.append(save(drawn, folder / (f"{result.name}_{form}" if still else result.name)))
+        stem = folder / (f"{result.name}_{form}" if still else result.name)
+        files.append(save(drawn, stem, about))
     return files

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from widelimit._base.names import unknown
@@ -30,9 +30,13 @@ class Experiment:
         seconds_full: In the full size, on one GPU.
         seconds_cpu: In the full size without a GPU.
         full: Arguments of the full size, where they differ from the defaults.
-        draws: Form to the function that draws it; the form (preprint, talk) becomes part of the
+        draws: Form to the function that draws it; the form (talk) becomes part of the
             file's name.
         order: Its place in lists and in the report.
+        caption: What to see in the figure, for a reader who sees it for the first time; formulas in
+            LaTeX between dollars.
+        needs: Options without which it cannot run, each with the function that refuses a wrong
+            value.
     """
 
     name: str
@@ -45,9 +49,16 @@ class Experiment:
     full: Mapping[str, Any]
     draws: Mapping[str, Draw]
     order: int
+    caption: str = ""
+    needs: Mapping[str, Callable[[Any], object]] = dataclasses.field(default_factory=dict)
 
     def arguments(
-        self, *, full: bool = False, samples: str | None = None, seed: int = 0
+        self,
+        *,
+        full: bool = False,
+        samples: str | None = None,
+        seed: int = 0,
+        given: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """The keyword arguments of `run` in one of the two sizes.
 
@@ -55,11 +66,13 @@ class Experiment:
             full: The papers' settings instead of the quick ones.
             samples: The kind of samples; None for the experiment's own.
             seed: Of everything random.
+            given: Options of all experiments, of which it takes what it needs.
 
         Returns:
             Those that differ from the defaults.
         """
         chosen = {} if samples is None else {"samples": check_samples(samples)}
+        chosen |= {key: value for key, value in (given or {}).items() if key in self.needs}
         return {"seed": int(seed), **chosen, **(self.full if full else {})}
 
     def all_arguments(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,6 +92,7 @@ class Outcome:
         kept: Whether it was there already.
         error: What went wrong, or None.
         files: The names of its figures, in its folder.
+        made: With what it was computed: version, date, machine, command.
     """
 
     experiment: Experiment
@@ -87,6 +101,7 @@ class Outcome:
     kept: bool = False
     error: str | None = None
     files: tuple[str, ...] = ()
+    made: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 EXPERIMENTS: dict[str, Experiment] = {}
@@ -103,6 +118,8 @@ def experiment(
     ignores: Sequence[str] = (),
     name: str | None = None,
     order: int = 100,
+    caption: str = "",
+    needs: Mapping[str, Callable[[Any], object]] | None = None,
 ) -> Callable[[Callable[..., Found]], Callable[..., Result]]:
     """Declare an experiment at the function that computes it; nothing else needs to know of it.
 
@@ -120,6 +137,9 @@ def experiment(
         ignores: Those of samples and seed without effect.
         name: On the command line; by default the function's.
         order: Its place in lists and in the report.
+        caption: What to see in the figure; formulas in LaTeX between dollars.
+        needs: Keywords without a default that the user must give, with the function that refuses a
+            wrong value before any work starts; without them the experiment is left out.
 
     Returns:
         The decorator.
@@ -132,7 +152,18 @@ def experiment(
         forms = draws if isinstance(draws, Mapping) else {"": draws}
         usual, gpu, *cpu = seconds
         EXPERIMENTS[called] = Experiment(
-            called, title, source, run, usual, gpu, max((gpu, *cpu)), full or {}, forms, order
+            name=called,
+            title=title,
+            source=source,
+            run=run,
+            seconds=usual,
+            seconds_full=gpu,
+            seconds_cpu=max((gpu, *cpu)),
+            full=full or {},
+            draws=forms,
+            order=order,
+            caption=caption,
+            needs=needs or {},
         )
         return run
 
@@ -163,6 +194,32 @@ def _by_keywords(
     common = ", ".join(f"{k}={v!r}" for k, v in defaults.items() if k in _COMMON)
     run.__doc__ = f"{inspect.getdoc(function)}\n\nThe setting (fields of `Setting`): {common}."
     return run
+
+
+def choose(names: Iterable[str | int], given: Mapping[str, Any]) -> dict[str, Experiment]:
+    """The experiments asked for, if what they need is given; without names all that can run.
+
+    Args:
+        names: Names or numbers; empty for all.
+        given: Options such as mnist; None stands for one that is not given.
+
+    Returns:
+        Name to experiment, each once.
+    """
+    options = {key for key, value in given.items() if value is not None}
+    asked = {e.name: e for e in map(find, names)}
+    chosen = asked or {n: e for n, e in EXPERIMENTS.items() if e.needs.keys() <= options}
+    for e in chosen.values():
+        for key in e.needs.keys() - options:
+            raise ValueError(
+                f"The part {e.name} needs --{key} DIR (in Python {key}=...), a folder that you bring."
+            )
+        for key, refuse in e.needs.items():
+            refuse(given[key])
+    for key in options - {key for e in chosen.values() for key in e.needs}:
+        user = ", ".join(n for n, e in EXPERIMENTS.items() if key in e.needs)
+        raise ValueError(f"--{key} is for {user} only: ask for it too, with --figure {user}.")
+    return chosen
 
 
 def find(name: str | int) -> Experiment:

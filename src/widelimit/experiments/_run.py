@@ -9,7 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from . import _store as store
 from ._draw import write_figures
-from ._experiment import EXPERIMENTS, Experiment, Outcome, find
+from ._experiment import EXPERIMENTS, Experiment, Outcome, choose, find
+from ._provenance import command, provenance
 from ._result import Result, plain
 from ._setting import Progress
 from .report import write_report
@@ -36,39 +37,44 @@ def reproduce(
     samples: str | None = None,
     seed: int = 0,
     again: bool = False,
+    mnist: str | Path | None = None,
     watch: Watch | None = None,
 ) -> list[Outcome]:
     """Compute experiments, draw them, and write everything into a folder with a report.
 
     Args:
         out: The folder; new, empty, or of an earlier run, whose finished parts are kept.
-        figures: Names or numbers; empty for all.
+        figures: Names or numbers; empty for all that can run with what is given.
         full: The papers' settings (hours on a CPU).
         samples: "authors", "equispaced" or "random"; None: as in the papers.
         seed: Of everything random.
         again: Whether to compute finished experiments again.
+        mnist: The folder of the four files of MNIST, for the experiment that needs them.
         watch: Told of each experiment.
 
     Returns:
         The outcomes, failures included.
     """
-    names = dict.fromkeys(find(name).name for name in figures) or EXPERIMENTS
-    chosen = {
-        name: EXPERIMENTS[name].arguments(full=full, samples=samples, seed=seed) for name in names
-    }
+    given = {} if mnist is None else {"mnist": str(mnist)}
+    how = {"full": full, "samples": samples, "seed": seed}
+    chosen = choose(figures, given)
+    arguments = {name: e.arguments(**how, given=given) for name, e in chosen.items()}
     folder = Path(out)
+    again_by = lambda names, given: command(names, **how, **given, out=folder)
     with store.open_folder(folder):
         outcomes = []
-        for name, arguments in chosen.items():
-            experiment = EXPERIMENTS[name]
-            outcome = None if again else _kept(folder, experiment, arguments)
+        for name, experiment in chosen.items():
+            outcome = None if again else _kept(folder, experiment, arguments[name])
             if outcome is None:
                 progress = None if watch is None else watch.begin(experiment)
-                outcome = _compute(folder, experiment, arguments, progress)
+                only = {key: given[key] for key in experiment.needs}
+                made = provenance(again_by([name], only))
+                outcome = _compute(folder, experiment, arguments[name], made, progress)
             outcomes.append(outcome)
             if watch is not None:
                 watch.end(outcome)
-        write_report(folder, _with_earlier(folder, outcomes), full=full)
+        made = provenance(again_by([find(name).name for name in figures], given))
+        write_report(folder, _with_earlier(folder, outcomes), made | {"seed": str(seed)}, full=full)
     return outcomes
 
 
@@ -82,29 +88,35 @@ def _kept(folder: Path, experiment: Experiment, arguments: dict[str, Any] | None
     files = found.files
     if not found.complete:  # a figure or table was deleted: it is made again from the numbers
         try:
-            files = _store(folder, found.result, found.arguments, found.seconds)
+            run = {"arguments": found.arguments, "seconds": found.seconds, "made": found.made}
+            files = _store(folder, found.result, run)
         except store.FolderError:
             raise
         except Exception:  # the numbers were changed by hand
             return None
-    return Outcome(experiment, found.result, found.seconds, kept=True, files=tuple(files))
+    return Outcome(
+        experiment, found.result, found.seconds, True, files=tuple(files), made=found.made
+    )
 
 
-def _store(folder: Path, result: Result, arguments: dict[str, Any], seconds: float) -> list[str]:
+def _store(folder: Path, result: Result, run: dict[str, Any]) -> list[str]:
     """Draw a result and write it; the figures to show."""
     try:
         with warnings.catch_warnings(), store.new_folder(folder, result.name) as place:
             warnings.simplefilter("ignore")
             files = write_figures(result, place)
-            run = {"arguments": arguments, "seconds": seconds, "files": files}
-            store.write_result(place, result, run)
+            store.write_result(place, result, run | {"files": files})
     except OSError as error:
         raise store.not_written(folder, error) from error
     return files
 
 
 def _compute(
-    folder: Path, experiment: Experiment, arguments: dict[str, Any], progress: Progress | None
+    folder: Path,
+    experiment: Experiment,
+    arguments: dict[str, Any],
+    made: dict[str, str],
+    progress: Progress | None,
 ) -> Outcome:
     started = time.perf_counter()
     try:
@@ -114,7 +126,9 @@ def _compute(
         # The figure is drawn from what is stored, so that the stored numbers are enough for it.
         result = Result.from_json(result.to_json())
         seconds = time.perf_counter() - started
-        files = _store(folder, result, experiment.all_arguments(arguments), seconds)
+        all_arguments = experiment.all_arguments(arguments)
+        run = {"arguments": all_arguments, "seconds": seconds, "made": made}
+        files = _store(folder, result, run)
     except store.FolderError:  # nothing that follows could be written either
         raise
     except Exception as error:
@@ -122,7 +136,7 @@ def _compute(
         if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in text:
             text = f"Not enough memory: {text}"
         return Outcome(experiment, None, time.perf_counter() - started, error=text)
-    return Outcome(experiment, result, seconds, files=tuple(files))
+    return Outcome(experiment, result, seconds, files=tuple(files), made=made)
 
 
 def _with_earlier(folder: Path, outcomes: list[Outcome]) -> list[Outcome]:

@@ -134,6 +134,7 @@ class Stored(NamedTuple):
         seconds: How long that took.
         files: The figures to show.
         complete: Whether no file was deleted or emptied since.
+        made: With what it was computed; empty where an older version wrote it.
     """
 
     result: Result
@@ -141,6 +142,7 @@ class Stored(NamedTuple):
     seconds: float
     files: tuple[str, ...]
     complete: bool
+    made: dict[str, str]
 
 
 def read(out: Path, name: str) -> Stored | None:
@@ -155,6 +157,7 @@ def read(out: Path, name: str) -> Stored | None:
             dict(run["arguments"]),
         )
         expected = [out / name / str(file) for file in (*files, *run.get("written", ()))]
+        made = {str(head): str(value) for head, value in run.get("made", {}).items()}
         sound = result.name == name and run.get("sha256") in (None, _sha256(text))
         sound = sound and all(verdict.verdict in VERDICTS for verdict in result.verdicts)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -162,4 +165,4 @@ def read(out: Path, name: str) -> Stored | None:
     if not sound:
         return None
     complete = all(path.is_file() and path.stat().st_size > 0 for path in expected)
-    return Stored(result, arguments, seconds, files, complete)
+    return Stored(result, arguments, seconds, files, complete, made)

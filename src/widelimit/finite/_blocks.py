@@ -1,28 +1,28 @@
 """The structured tangent kernel of many points: one pair of blocks at a time."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widelimit._base.types import Params, Tensor
+from widelimit._base.types import Params
 from widelimit.layers import Layer
 
-from ._forward import Tap
 from ._parameterise import How
-from ._tangent import contract, signals, tangent_kernel
+from ._tangent import Contributions, contract, signals, tangent_kernel
+from ._tap import Tap
+from ._values import Signals, as_values
 
 _MEMORY = 2**30  # bytes of signals that are held at once
-
-Signals = list[tuple[Tap, Float[Array, "..."]]]
 
 
 def kernel_in_blocks(
     net: Layer,
     params: Params,
-    x1: Float[Tensor, "n1 d"],
-    x2: Float[Tensor, "n2 d"] | None,
+    x1: Signals,
+    x2: Signals | None,
     how: How,
     outputs: str,
 ) -> Float[Array, "n1 n2 *outputs"]:
@@ -39,8 +39,9 @@ def kernel_in_blocks(
     Returns:
         The empirical tangent kernel.
     """
-    size = block_size(params)
-    if len(x1) <= size and (x2 is None or len(x2) <= size):
+    pixels = as_values(x1).x.ndim > 2
+    size = block_size_of_pixels(net, params, x1, how) if pixels else block_size(params)
+    if _count(x1) <= size and (x2 is None or _count(x2) <= size):
         return _kernel(net, params, x1, x2, how, outputs)
     rows = []
     for a in _blocks(x1, size // 2 or 1):
@@ -61,16 +62,42 @@ def block_size(params: Params) -> int:
     return max(1, _MEMORY // (numbers * leaves[0].dtype.itemsize))
 
 
-def _blocks(x: Float[Tensor, "n d"], size: int) -> list[Tensor]:
-    return [x[i : i + size] for i in range(0, len(x), size)]
+def block_size_of_pixels(net: Layer, params: Params, x: Signals, how: How) -> int:
+    """The same where signals have pixels: theirs are counted, with what a layer's contraction holds."""
+    found = _signals.eval_shape(net, params, _part(x, 0, 1), how)
+    held = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(found))
+    largest = max(_contracted(tap, delta) for tap, delta in found)
+    return max(1, _MEMORY // ((held + largest) * as_values(x).x.dtype.itemsize))
+
+
+def _contracted(tap: Tap, delta: jax.ShapeDtypeStruct) -> int:
+    """Numbers that a layer's contraction holds for one point: Gram matrices, or gradients."""
+    *_, channels = tap.x.shape
+    pixels = math.prod(tap.x.shape[tap.scanned + 1 : -1])
+    outputs, after, width = delta.shape[tap.scanned], math.prod(delta.shape[2:-1]), delta.shape[-1]
+    taps = 1 if tap.window is None else tap.window.taps(tap.x.ndim - 2 - tap.scanned)
+    grams = pixels**2 + after**2 + outputs * after * width
+    return min(grams, taps * channels * (after + outputs * width))
+
+
+def _count(x: Signals) -> int:
+    return as_values(x).x.shape[0]
+
+
+def _part(x: Signals, start: int, stop: int) -> Signals:
+    return jax.tree.map(lambda leaf: leaf[start:stop], x)
+
+
+def _blocks(x: Signals, size: int) -> list[Signals]:
+    return [_part(x, i, i + size) for i in range(0, _count(x), size)]
 
 
 @functools.partial(jax.jit, static_argnames=("how", "outputs"))
 def _kernel(
     net: Layer,
     params: Params,
-    x1: Float[Tensor, "n1 d"],
-    x2: Float[Tensor, "n2 d"] | None,
+    x1: Signals,
+    x2: Signals | None,
     how: How,
     outputs: str,
 ) -> Float[Array, "n1 n2 *outputs"]:
@@ -78,12 +105,14 @@ def _kernel(
 
 
 @functools.partial(jax.jit, static_argnames="how")
-def _signals(net: Layer, params: Params, x: Float[Tensor, "n d"], how: How) -> Signals:
+def _signals(net: Layer, params: Params, x: Signals, how: How) -> Contributions:
     with jax.default_matmul_precision("highest"):
         return signals(net, params, x, how)
 
 
 @functools.partial(jax.jit, static_argnames="outputs")
-def _contract(first: Signals, second: Signals, outputs: str) -> Float[Array, "n1 n2 *outputs"]:
+def _contract(
+    first: Contributions, second: Contributions, outputs: str
+) -> Float[Array, "n1 n2 *outputs"]:
     with jax.default_matmul_precision("highest"):
         return contract(first, second, outputs)

@@ -1,74 +1,41 @@
 """The pass that applies the network, and keeps what its kernels are made of."""
 
 import dataclasses
-import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import NotImplementedType
-from typing import ClassVar, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from widelimit._base.numerics import safe_sqrt
+from widelimit._base.arrays import is_transformed
 from widelimit._base.passes import layer_pass
 from widelimit._base.scalars import Scalar
-from widelimit._base.types import Params, Self, Tensor
-from widelimit.activations import Activation
-from widelimit.interpret import State, interpret, is_zero
-from widelimit.layers import Dense, Layer, Repeat, Residual, Serial, Sum
+from widelimit._base.types import Params, Tensor
+from widelimit.interpret import interpret
+from widelimit.layers import (
+    Concat,
+    Dense,
+    Frozen,
+    Layer,
+    Product,
+    Repeat,
+    Residual,
+    Serial,
+    Sum,
+)
 
 from ._parameterise import How, cast
+from ._tap import Tap, is_tap
+from ._values import Numbers, Signals, Values, as_values, handed
 
-Signals = Float[Tensor, "points _"]
 Outputs = tuple[Signals, PyTree]  # what a layer gives, and its taps
 
+DRAW_AGAIN = (
+    "Draw the weights for inputs of this shape: init(key, input_dim=x.shape[1:])."  # ends an error
+)
 _UNROLL = 16  # repetitions up to which a loop is written out; beyond, XLA's compile time would grow
-
-
-class Tap(NamedTuple):
-    r"""What a fully connected layer $z=c_wWx+c_bb$ contributes to kernels.
-
-    Attributes:
-        x: Its inputs, shape (points, fan_in); in a scanned loop (repetitions, points, fan_in).
-        z: Its outputs.
-        tangent: $(c_w^2, c_b^2)$; the second is 0 without a bias.
-        prior: The variances of $c_wW$ and $c_bb$ at initialisation.
-    """
-
-    x: Float[Tensor, "*repetitions points fan_in"]
-    z: Float[Tensor, "*repetitions points fan_out"] | None
-    tangent: tuple[Scalar, Scalar]
-    prior: tuple[Scalar, Scalar]
-
-
-@dataclasses.dataclass(frozen=True)
-class Values(State):
-    """The signal itself: what layers without weights do to numbers."""
-
-    question: ClassVar[str] = "the output of a finite network"
-
-    x: Signals
-
-    def weighted(self, width: int | None) -> Self:
-        raise NotImplementedError("a layer with weights has a rule of its own")
-
-    def biased(self, b_std: Scalar) -> Self:
-        return self if is_zero(b_std) else self.weighted(None)
-
-    def scaled(self, factor: Scalar) -> Self:
-        return type(self)(cast(factor, self.x.dtype) * self.x)
-
-    def activated(self, activation: Activation) -> Self:
-        return type(self)(activation.fn(self.x))
-
-    def normalised(self) -> Self:
-        square = jnp.mean(self.x**2, axis=-1, keepdims=True)
-        return type(self)(self.x / safe_sqrt(jnp.where(square > 0, square, 1)))
-
-    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
-        met = [*parts] if skip is None else [self.scaled(skip), *parts]
-        return type(self)(functools.reduce(jnp.add, [state.x for state in met]))
 
 
 def _apply_values(
@@ -76,16 +43,16 @@ def _apply_values(
 ) -> Outputs | NotImplementedType:
     """A layer without weights does to numbers what it does to every signal."""
     try:
-        return interpret(layer, Values(x)).x, {}
+        return handed(interpret(layer, as_values(x))), {}
     except NotImplementedError:
         return NotImplemented
 
 
 @layer_pass("it is applied", otherwise=_apply_values)
 def forward(layer: Layer, params: Params, x: Signals, shift: PyTree, how: How):
-    """The outputs, and a tree with a `Tap` for each `Dense`.
+    """The outputs, and a tree with a `Tap` for each group of weights.
 
-    `shift`, a tree of the same shape, is added to the output of each `Dense`; the derivative in it
+    `shift`, a tree of the same shape, is added to what each of them makes; the derivative in it
     at zero is the back-propagated signal. None adds nothing. A rule is needed by layers with weights
     of their own only.
     """
@@ -93,28 +60,82 @@ def forward(layer: Layer, params: Params, x: Signals, shift: PyTree, how: How):
 
 @forward.register
 def forward_dense(layer: Dense, params: Params, x: Signals, shift: PyTree, how: How) -> Outputs:
-    r"""$c_wWx+c_bb$."""
-    return apply_weights(params, x, shift, how, w_std=layer.w_std, b_std=layer.b_std)
+    r"""$c_wWx+c_bb$, at each pixel where there are any."""
+    return apply_weights(params, x, shift, how, w_std=layer.w_std, b_std=layer.b_std, layer=layer)
 
 
 def apply_weights(
-    params: Params, x: Signals, shift: Signals | None, how: How, *, w_std: Scalar, b_std: Scalar
+    params: Params,
+    x: Signals,
+    shift: Numbers | None,
+    how: How,
+    *,
+    w_std: Scalar,
+    b_std: Scalar,
+    layer: Layer | None = None,
 ) -> tuple[Signals, Tap]:
     r"""$c_wWx+c_bb$ with weights from `draw_weights`, and their tap."""
-    w = params["w"]
+    w, values = params["w"], as_values(x)
     fan_in, fan_out = w.shape
-    numbers = cast(w_std, x.dtype), cast(b_std, x.dtype)
-    c_w, c_b = how.scheme.factors(*numbers, fan_in)
-    s_w, s_b = how.scheme.spreads(*numbers, fan_in, fan_out)
+    expect_fit(layer, values, fan_in)
     # The default of GPUs, TF32, keeps three digits: too few to see a network follow its limit.
-    z = _scaled(jnp.matmul(x, w, precision="highest"), c_w)
-    if "b" in params:
-        z = z + _scaled(params["b"], c_b)[None, :]
-    else:
-        c_b = 0.0
-    if shift is not None:
-        z = z + shift
-    return z, Tap(x, z, (c_w**2, c_b**2), ((c_w * s_w) ** 2, (c_b * s_b) ** 2))
+    product = jnp.matmul(values.x, w, precision="highest")
+    scales = Scales(how, w_std, b_std, fan_in, fan_out)
+    z, tap = scales.finish(values.x, product, params.get("b"), shift)
+    return tapped(values.now(z), tap)
+
+
+def tapped(values: Values, tap: Tap) -> tuple[Signals, Tap]:
+    """What a layer with weights hands on, and its tap, which keeps what stands beside the signal."""
+    return handed(values), dataclasses.replace(tap, mask=values.mask, graph=values.graph)
+
+
+def expect_fit(layer: Layer | None, values: Values, channels: int) -> None:
+    """Refuse a signal for which the weights were not drawn."""
+    given = values.x.shape[-1]
+    if given != channels:
+        name = "A layer" if layer is None else named(layer)
+        raise ValueError(
+            f"{name} has weights for {channels} channels, but is given {given}. {DRAW_AGAIN}"
+        )
+
+
+def named(layer: Layer) -> str:
+    """The layer in an error: numbers that are being traced are left out."""
+    traced = {
+        field.name: field.default
+        for field in dataclasses.fields(layer)
+        if field.default is not dataclasses.MISSING and is_transformed(getattr(layer, field.name))
+    }
+    return repr(dataclasses.replace(layer, **traced))
+
+
+class Scales:
+    """Where the scale of one layer lives, in the dtype of its signal."""
+
+    def __init__(self, how: How, w_std: Scalar, b_std: Scalar, fan_in: int, fan_out: int):
+        self.how, self.numbers, self.fans = how, (w_std, b_std), (fan_in, fan_out)
+
+    def finish(
+        self,
+        x: Numbers,
+        product: Numbers,
+        bias: Float[Tensor, "..."] | None,
+        shift: Numbers | None,
+        **reads: Any,
+    ) -> tuple[Numbers, Tap]:
+        """The product of weights and inputs with its factor, bias and shift; and the tap."""
+        numbers = tuple(cast(number, product.dtype) for number in self.numbers)
+        c_w, c_b = self.how.scheme.factors(*numbers, self.fans[0])
+        s_w, s_b = self.how.scheme.spreads(*numbers, *self.fans)
+        z = _scaled(product, c_w)
+        if bias is None:
+            c_b = 0.0
+        else:
+            z = z + _scaled(bias, c_b).reshape(*(1,) * (z.ndim - bias.ndim), *bias.shape)
+        if shift is not None:
+            z = z + shift
+        return z, Tap(x, z, (c_w**2, c_b**2), ((c_w * s_w) ** 2, (c_b * s_b) ** 2), **reads)
 
 
 def _scaled(z: Float[Array, "..."], c: Scalar) -> Float[Array, "..."]:
@@ -140,18 +161,54 @@ def forward_residual(
     layer: Residual, params: Params, x: Signals, shift: PyTree, how: How
 ) -> Outputs:
     r"""$x+\alpha\,\mathrm{body}(x)$."""
-    y, taps = forward(layer.body, params, x, shift, how)
-    return x + cast(layer.alpha, x.dtype) * y, taps
+    values = as_values(x)
+    y, taps = forward(layer.body, params, handed(values.branch(0)), shift, how)
+    return handed(values.joined(1.0, [as_values(y).scaled(layer.alpha)])), taps
+
+
+def _forward_branches(
+    branches: Sequence[Layer],
+    params: Params,
+    x: Signals,
+    shift: PyTree,
+    how: How,
+    meet: Callable[[Values, list[Values]], Values],
+) -> Outputs:
+    values = as_values(x)
+    parts = [
+        forward(branch, p, handed(values.branch(i)), _part(shift, i), how)
+        for i, (branch, p) in enumerate(zip(branches, params, strict=True))
+    ]
+    return handed(meet(values, [as_values(y) for y, _ in parts])), [taps for _, taps in parts]
 
 
 @forward.register
 def forward_sum(layer: Sum, params: Params, x: Signals, shift: PyTree, how: How) -> Outputs:
     """Branches, added."""
-    parts = [
-        forward(branch, p, x, _part(shift, i), how)
-        for i, (branch, p) in enumerate(zip(layer.branches, params, strict=True))
-    ]
-    return functools.reduce(jnp.add, [y for y, _ in parts]), [taps for _, taps in parts]
+    meet = lambda values, parts: values.joined(None, parts)
+    return _forward_branches(layer.branches, params, x, shift, how, meet)
+
+
+@forward.register
+def forward_concat(layer: Concat, params: Params, x: Signals, shift: PyTree, how: How) -> Outputs:
+    """Branches, their channels side by side."""
+    meet = lambda values, parts: values.concatenated(parts, layer.proportions)
+    return _forward_branches(layer.branches, params, x, shift, how, meet)
+
+
+@forward.register
+def forward_product(layer: Product, params: Params, x: Signals, shift: PyTree, how: How) -> Outputs:
+    """Branches, multiplied."""
+    return _forward_branches(layer.branches, params, x, shift, how, Values.multiplied)
+
+
+@forward.register
+def forward_frozen(layer: Frozen, params: Params, x: Signals, shift: PyTree, how: How) -> Outputs:
+    """The body; its weights have no gradient."""
+    still = jax.lax.stop_gradient(params["frozen"])
+    y, taps = forward(layer.body, still, x, shift, how)
+    untrained = lambda tap: dataclasses.replace(tap, trained=False)
+    return y, jax.tree.map(untrained, taps, is_leaf=is_tap)
 
 
 @forward.register

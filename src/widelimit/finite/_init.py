@@ -1,5 +1,6 @@
 """The pass that draws the weights of a network whose widths have been inferred."""
 
+import math
 from types import NotImplementedType
 
 import jax
@@ -10,7 +11,7 @@ from widelimit._base.passes import layer_pass
 from widelimit._base.scalars import Scalar, concrete
 from widelimit._base.types import Params
 from widelimit.interpret import Visit
-from widelimit.layers import Dense, Layer, Repeat, Residual, Serial, Sum
+from widelimit.layers import Dense, Frozen, Layer, Repeat, Residual, Serial, Sum
 
 from ._parameterise import How, cast
 
@@ -54,14 +55,44 @@ def draw_weights(
     visit: Visit, key: PRNGKeyArray, dtype: np.dtype, how: How, *, w_std: Scalar, b_std: Scalar
 ) -> dict[str, Float[Array, "..."]]:
     """A matrix and a bias of these standard deviations, in the chosen parameterisation."""
-    fan_in, width = int(visit.before.channels), int(visit.after.channels)
-    scheme = how.scheme
-    w_spread, b_spread = scheme.spreads(w_std, b_std, fan_in, width)
+    sizes = int(visit.before.channels), int(visit.after.channels)
+    return draw_matrix(key, sizes, dtype, how, w_std=w_std, b_std=b_std)
+
+
+def draw_matrix(
+    key: PRNGKeyArray,
+    sizes: tuple[int, int],
+    dtype: np.dtype,
+    how: How,
+    *,
+    w_std: Scalar,
+    b_std: Scalar,
+    window: tuple[int, ...] = (),
+    pixels: tuple[int, ...] = (),
+) -> dict[str, Float[Array, "..."]]:
+    """Weights of shape (*pixels, *window, fan_in, fan_out), and a bias for each pixel and output.
+
+    Args:
+        key: The randomness.
+        sizes: The channels that are read and made.
+        dtype: Of the weights.
+        how: The parameterisation; whether there is a bias.
+        w_std: The description's scale of the weights.
+        b_std: That of the bias.
+        window: The taps along each axis, each with a matrix.
+        pixels: The positions, where each has weights of its own.
+
+    Returns:
+        The parameters.
+    """
+    scheme, taps, (_, width) = how.scheme, math.prod(window), sizes
+    w_spread, b_spread = scheme.spreads(w_std, b_std, taps * sizes[0], taps * width)
     key_w, key_b = jax.random.split(key)
-    params = {"w": scheme.draw(key_w, (fan_in, width), dtype) * cast(w_spread, dtype)}
-    described = how.scheme.bias or concrete(b_std) != 0.0
+    shape = (*pixels, *window, *sizes)
+    params = {"w": scheme.draw(key_w, shape, dtype) * cast(w_spread, dtype)}
+    described = scheme.bias or concrete(b_std) != 0.0
     if described if how.bias is None else how.bias:
-        params["b"] = scheme.draw(key_b, (width,), dtype) * cast(b_spread, dtype)
+        params["b"] = scheme.draw(key_b, (*pixels, width), dtype) * cast(b_spread, dtype)
     return params
 
 
@@ -71,3 +102,11 @@ def draw_residual(
 ) -> Params:
     """Those of its body."""
     return draw(layer.body, visit.inner[0], key, dtype, how)
+
+
+@draw.register
+def draw_frozen(
+    layer: Frozen, visit: Visit, key: PRNGKeyArray, dtype: np.dtype, how: How
+) -> Params:
+    """Those of its body, by a name that says that they are not trained."""
+    return {"frozen": draw(layer.body, visit.inner[0], key, dtype, how)}

@@ -1,6 +1,7 @@
 """The finite network: the same description with weights."""
 
 import math
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
@@ -8,23 +9,28 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import convention, is_transformed
 from widelimit._base.keys import as_key
 from widelimit._base.names import unknown
-from widelimit._base.scalars import as_count, concrete
 from widelimit._base.shown import shown
+from widelimit._base.structured import Data
 from widelimit._base.types import Params, Seed, Tensor
-from widelimit.describe import expect_network, infer
-from widelimit.layers import Dense, Layer
+from widelimit.describe import infer
+from widelimit.interpret import facts
+from widelimit.layers import Layer
+from widelimit.width import Fluctuations
 
 from ._blocks import kernel_in_blocks
 from ._convention import settle
+from ._distance import around_limit, with_distance
 from ._forward import forward
 from ._init import draw
-from ._parameterise import How, check_parameterisation
-from ._tangent import OUTPUTS, readout_kernel, tangent_kernel
+from ._parameterise import How
+from ._readout import readout_kernel
+from ._shapes import as_input_dim, as_output_dim, features_of, is_frozen, pixels_apart
+from ._tangent import OUTPUTS, tangent_kernel
+from ._values import Signals, as_values
 
 
 @shown("a network of finite width; init draws its weights")
@@ -53,7 +59,7 @@ class FiniteNetwork(eqx.Module):
     def init(
         self,
         key: Seed,
-        input_dim: int,
+        input_dim: int | Sequence[int],
         output_dim: int | None = None,
         dtype: DTypeLike | None = None,
     ) -> Params:
@@ -61,7 +67,8 @@ class FiniteNetwork(eqx.Module):
 
         Args:
             key: A JAX key, or an integer.
-            input_dim: The number of features of a point.
+            input_dim: The number of features of a point; for points with pixels their shape
+                (*spatial, channels), `x.shape[1:]`.
             output_dim: The number of outputs; by default the width that the last `Dense` states,
                 or 1.
             dtype: Of the weights, and hence of everything computed with them; by default JAX's
@@ -69,7 +76,9 @@ class FiniteNetwork(eqx.Module):
                 in 64 bits.
 
         Returns:
-            Nested lists of `{"w": (fan_in, fan_out), "b": (fan_out,)}`, shaped like the description.
+            Nested lists of `{"w": (fan_in, fan_out), "b": (fan_out,)}`, shaped like the description. Weights
+            of a `Conv` have shape (*window, fan_in, fan_out), of a `ConvLocal` (*pixels, *window, fan_in, fan_out);
+            those inside `Frozen` stand behind the name "frozen".
 
         Example:
             >>> import widelimit as wl
@@ -78,7 +87,7 @@ class FiniteNetwork(eqx.Module):
             >>> shapes[0][0]
             [{'b': (5,), 'w': (3, 5)}, {}]
         """
-        sizes = as_count(input_dim, "input_dim", minimum=1), _as_output_dim(output_dim)
+        sizes = as_input_dim(input_dim), as_output_dim(output_dim)
         key = as_key(key)
         dtype = jnp.result_type(float) if dtype is None else np.dtype(dtype)
         if not jnp.issubdtype(dtype, jnp.floating):
@@ -93,17 +102,28 @@ class FiniteNetwork(eqx.Module):
         with jax.enable_x64(True):
             return jax.tree.map(np.array, self._draw(key, sizes, dtype))
 
-    def _draw(self, key: Seed, sizes: tuple[int, int | None], dtype: DTypeLike) -> Params:
-        input_dim, output_dim = sizes
-        root = infer(self.net, input_dim, self.width, output_dim).root
+    def _draw(
+        self, key: Seed, sizes: tuple[tuple[int, ...], int | None], dtype: DTypeLike
+    ) -> Params:
+        (*sites, channels), output_dim = sizes
+        if sites and not facts(self.net).pixels:
+            raise ValueError(
+                f"input_dim={sizes[0]} is the shape of inputs with pixels, which no layer of {self.net} reads. Put "
+                f"Flatten() or a convolution first, or say input_dim={math.prod(sizes[0])} for flattened inputs."
+            )
+        root = infer(self.net, channels, self.width, output_dim, tuple(sites)).root
         return draw(self.net, root, key, dtype, self._how)
 
-    def apply(self, params: Params, x: ArrayLike) -> Float[Tensor, "n outputs"]:
-        r"""The outputs $f(x)$, shape (points, outputs).
+    def apply(
+        self, params: Params, x: Data, key: Seed | None = None
+    ) -> Float[Tensor, "n *pixels outputs"]:
+        r"""The outputs $f(x)$, shape (points, outputs), or (points, *pixels, outputs) where pixels remain.
 
         Args:
             params: From `init`.
-            x: Points, shape (points, features). NumPy in, NumPy out; JAX in, JAX out.
+            x: Data, shape (points, features) or (points, *spatial, channels), or `Masked` or `Graphs`. NumPy in,
+                NumPy out; JAX in, JAX out.
+            key: What `Dropout` drops entries by; None: it drops none.
 
         Returns:
             The outputs, in the dtype of the weights.
@@ -118,28 +138,37 @@ class FiniteNetwork(eqx.Module):
             >>> bool(jnp.allclose(net.apply(params, x), y))
             True
         """
-        inputs = settle(params, x)
+        inputs = settle(self.net, params, x, key=key)
         self._check_features(params, inputs.x1)
         with convention(inputs):
             return inputs.answer(_apply(self, params, inputs.x1))
 
     def ntk(
-        self, params: Params, x1: ArrayLike, x2: ArrayLike | None = None, outputs: str = "full"
+        self,
+        params: Params,
+        x1: Data,
+        x2: Data | None = None,
+        outputs: str = "full",
+        key: Seed | None = None,
     ) -> Float[Tensor, "n1 n2 *outputs"]:
         r"""The empirical tangent kernel $\hat\Theta(x,x')=\langle\nabla_\theta f(x),\nabla_\theta f(x')\rangle$.
 
         Every fully connected layer $z=c_wWx+c_bb$ adds $(c_w^2\langle x,x'\rangle+c_b^2)\langle\delta,\delta'\rangle$,
-        $\delta=\partial f/\partial z$: two small Gram matrices instead of a Jacobian.
+        $\delta=\partial f/\partial z$: two small Gram matrices instead of a Jacobian. A convolution adds
+        $\sum_{p,r}(c_w^2\langle x_{\to p},x'_{\to r}\rangle+c_b^2)\langle\delta_p,\delta'_r\rangle$, $x_{\to p}$ the
+        patch that pixel p reads, or, where that costs more, the products of its own gradients.
 
         Args:
             params: From `init`.
-            x1: Points, shape (n1, features).
-            x2: Points, shape (n2, features); None stands for `x1`.
+            x1: Data, shape (n1, features) or (n1, *spatial, channels).
+            x2: Data, likewise; None stands for `x1`.
             outputs: For several outputs: "full" (n1, n2, k, k), "diagonal" (n1, n2, k), or
                 "trace" (n1, n2), the sum over the outputs.
+            key: What `Dropout` drops entries by; None: it drops none.
 
         Returns:
-            The kernel; of shape (n1, n2) for a single output.
+            The kernel; of shape (n1, n2) for a single output. Where the output has pixels, the axes (*pixels, *pixels)
+            of both points stand behind (n1, n2).
 
         Example:
             >>> import widelimit as wl
@@ -154,21 +183,28 @@ class FiniteNetwork(eqx.Module):
         """
         if outputs not in OUTPUTS:
             raise ValueError(unknown("value of outputs", outputs, OUTPUTS))
-        inputs = settle(params, x1, x2)
+        inputs = settle(self.net, params, x1, x2, key)
         self._check_features(params, inputs.x1)
         with convention(inputs):
-            if is_transformed((params, inputs.x1, inputs.x2)):
-                kernel = tangent_kernel(self.net, params, inputs.x1, inputs.x2, self._how, outputs)
-            else:
-                kernel = kernel_in_blocks(
-                    self.net, params, inputs.x1, inputs.x2, self._how, outputs
-                )
-            single = outputs != "trace" and kernel.shape[2] == 1
-            return inputs.answer(kernel.reshape(kernel.shape[:2]) if single else kernel)
+            shape = jax.eval_shape(_apply, self, params, inputs.x1).shape
+            how = "full" if len(shape) > 2 else outputs
+            given = self.net, params, inputs.x1, inputs.x2, self._how, how
+            traced = is_transformed((params, inputs.x1, inputs.x2))
+            kernel = tangent_kernel(*given) if traced else kernel_in_blocks(*given)
+            if len(shape) > 2:
+                kernel = pixels_apart(kernel, shape[1:], outputs)
+            single = outputs != "trace" and shape[-1] == 1
+            if single:
+                kernel = kernel.reshape(kernel.shape[: 2 + 2 * (len(shape) - 2)])
+            return inputs.answer(kernel)
 
     def nngp(
-        self, params: Params, x1: ArrayLike, x2: ArrayLike | None = None
-    ) -> Float[Tensor, "n1 n2"]:
+        self,
+        params: Params,
+        x1: Data,
+        x2: Data | None = None,
+        key: Seed | None = None,
+    ) -> Float[Tensor, "n1 n2 *pixels"]:
         r"""The empirical NNGP kernel: the covariance of an output over the last layer's weights.
 
         $\hat K=\sigma_w^2\langle x^{(L)},x'^{(L)}\rangle/n+\sigma_b^2$, which converges to the NNGP kernel; the product
@@ -176,11 +212,12 @@ class FiniteNetwork(eqx.Module):
 
         Args:
             params: From `init`.
-            x1: Points, shape (n1, features).
-            x2: Points, shape (n2, features); None stands for `x1`.
+            x1: Data, shape (n1, features) or (n1, *spatial, channels).
+            x2: Data, likewise; None stands for `x1`.
+            key: What `Dropout` drops entries by; None: it drops none.
 
         Returns:
-            The kernel, shape (n1, n2).
+            The kernel, shape (n1, n2); (n1, n2, *pixels, *pixels) where the output has pixels.
 
         Example:
             >>> import widelimit as wl
@@ -190,16 +227,16 @@ class FiniteNetwork(eqx.Module):
             >>> bool(abs(k - wl.nngp(net.net, x)).max() < 0.05)
             True
         """
-        inputs = settle(params, x1, x2)
+        inputs = settle(self.net, params, x1, x2, key)
         self._check_features(params, inputs.x1)
         with convention(inputs):
             return inputs.answer(_nngp(self, params, inputs.x1, inputs.x2))
 
-    def num_params(self, input_dim: int, output_dim: int | None = None) -> int:
-        """The number of weights and biases.
+    def num_params(self, input_dim: int | Sequence[int], output_dim: int | None = None) -> int:
+        """The number of weights and biases that are trained.
 
         Args:
-            input_dim: The number of features.
+            input_dim: The number of features, or the shape of a point with pixels; as in `init`.
             output_dim: The number of outputs; as in `init`.
 
         Returns:
@@ -211,84 +248,34 @@ class FiniteNetwork(eqx.Module):
             2501500
         """
         shapes = jax.eval_shape(lambda: self.init(0, input_dim, output_dim))
-        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
+        leaves = jax.tree_util.tree_leaves_with_path(shapes)
+        return sum(math.prod(leaf.shape) for path, leaf in leaves if not is_frozen(path))
 
-    def _check_features(self, params: Params, x: Float[Tensor, "n d"]) -> None:
+    def fluctuations(self, x1: Data, x2: Data | None = None) -> Fluctuations:
+        """How far its kernels are from their limits: `widelimit.fluctuations` at its width."""
+        return around_limit(self.net, self._how, x1, x2)
+
+    def __str__(self) -> str:
+        return with_distance(self.net, self._how)
+
+    def _check_features(self, params: Params, x: Signals) -> None:
         if not jax.tree.leaves(params):
             raise ValueError(f"{self.net} has no weights; put a Dense() in it.")
-        expected = _input_dim(params)
-        if expected is not None and expected != x.shape[1]:
+        expected, given = features_of(params), as_values(x).x.shape[1:]
+        if len(given) == 1 and expected is not None and expected != given[0]:
             raise ValueError(
-                f"The weights were drawn for {expected} features, the points have {x.shape[1]}. "
-                f"Draw them again with init(key, input_dim={x.shape[1]})."
+                f"The weights were drawn for {expected} features, the points have {given[0]}. "
+                f"Draw them again with init(key, input_dim={given[0]})."
             )
 
 
-def finite(
-    net: Layer, width: int = 1000, parameterisation: str = "ntk", bias: bool | None = None
-) -> FiniteNetwork:
-    r"""The finite network behind a description.
-
-    Args:
-        net: The network.
-        width: The width of every hidden layer that does not state its own: `Dense(width=...)`.
-        parameterisation: Where the scales are.
-            "ntk": weights and biases N(0, 1), factors $\sigma_w/\sqrt{n}$ and $\sigma_b$ in the forward pass.
-            "standard": weights $N(0,\sigma_w^2/n)$, biases $N(0,\sigma_b^2)$, no factors.
-            "xavier": weights $N(0,2\sigma_w^2/(n_{in}+n_{out}))$, no factors.
-            "torch": weights and biases uniform on $\pm n_{in}^{-1/2}$, the weights times $\sigma_w$; a bias everywhere.
-        bias: True adds a bias to every layer, False removes all, None follows the description.
-
-    Returns:
-        An object with `init`, `apply`, `ntk`, `nngp` and `num_params`.
-
-    Example:
-        >>> import widelimit as wl
-        >>> net = wl.finite(wl.resnet(depth=5, alpha=0.1), width=200)
-        >>> params = net.init(key=0, input_dim=2)
-        >>> net.apply(params, np.ones((7, 2))).shape
-        (7, 1)
-    """
-    expect_network(net)
-    width = as_count(width, "width", minimum=1)
-    check_parameterisation(parameterisation)
-    if bias not in (None, True, False):
-        raise TypeError(f"bias must be True, False or None, got {bias!r}.")
-    is_dense = lambda node: isinstance(node, Dense)
-    dense = [node for node in jax.tree.leaves(net, is_leaf=is_dense) if is_dense(node)]
-    if bias and parameterisation == "ntk" and any(concrete(d.b_std) == 0.0 for d in dense):
-        raise ValueError(
-            "bias=True has no effect in a layer with b_std=0, because the NTK parameterisation "
-            "multiplies the bias by b_std. Describe the biases (b_std=1.0), or choose another "
-            "parameterisation."
-        )
-    return FiniteNetwork(net, width, parameterisation, bias)
-
-
-def _as_output_dim(output_dim: int | None) -> int | None:
-    return None if output_dim is None else as_count(output_dim, "output_dim", minimum=1)
-
-
-def _input_dim(params: Params) -> int | None:
-    """The fan-in of the first layer; None where a network starts with several branches."""
-    while isinstance(params, list):
-        filled = [p for p in params if jax.tree.leaves(p)]
-        params = filled[0] if filled else {}
-    return params["w"].shape[-2] if isinstance(params, dict) and "w" in params else None
-
-
 @jax.jit
-def _apply(
-    network: FiniteNetwork, params: Params, x: Float[Tensor, "n d"]
-) -> Float[Array, "n outputs"]:
-    return forward(network.net, params, x, None, network._how)[0]
+def _apply(network: FiniteNetwork, params: Params, x: Signals) -> Float[Array, "n *pixels outputs"]:
+    return as_values(forward(network.net, params, x, None, network._how)[0]).x
 
 
 @jax.jit
 def _nngp(
-    network: FiniteNetwork,
-    params: Params,
-    x1: Float[Tensor, "n1 d"],
-    x2: Float[Tensor, "n2 d"] | None,
-) -> Float[Array, "n1 n2"]:
+    network: FiniteNetwork, params: Params, x1: Signals, x2: Signals | None
+) -> Float[Array, "n1 n2 *pixels"]:
     return readout_kernel(network.net, params, x1, x2, network._how)

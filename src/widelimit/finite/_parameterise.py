@@ -80,6 +80,10 @@ class How(NamedTuple):
         """The formulas behind the name."""
         return SCHEMES[self.parameterisation]
 
+    def embedding(self, std: Scalar) -> tuple[Scalar, Scalar]:
+        """The factor of the forward pass and the standard deviation of positional embeddings."""
+        return (std, 1.0) if self.parameterisation == "ntk" else (1.0, std)
+
 
 def check_parameterisation(name: str) -> str:
     """The name of a known parameterisation, or an error that lists them."""

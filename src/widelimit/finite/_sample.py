@@ -7,21 +7,27 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int, Key
 from numpy.typing import ArrayLike
 
-from widelimit._base.arrays import as_inputs, convention
+from widelimit._base.arrays import convention
 from widelimit._base.keys import as_key
+from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
 from widelimit._base.shown import shown
+from widelimit._base.structured import Data
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
-from widelimit.layers import Layer
+from widelimit.layers import Dropout, Layer
 
-from ._network import FiniteNetwork, finite
+from ._convention import as_points
+from ._distance import expected_distances
+from ._law import draw_law, expect_law, law_batch
+from ._make import finite
+from ._network import FiniteNetwork
 
 Progress = Callable[[int, int], None]
-Both = tuple[Float[Tensor, "n1 n2"], Float[Tensor, "n1 n2"]]  # NNGP and NTK of one network
+Both = tuple[Float[Tensor, "n1 n2 ..."], Float[Tensor, "n1 n2 ..."]]  # NNGP and NTK of one network
 
 
 @shown("a mean over drawn networks")
@@ -35,9 +41,9 @@ class Estimate(NamedTuple):
         samples: The number of draws.
     """
 
-    mean: Float[Tensor, "n1 n2"]
-    std: Float[Tensor, "n1 n2"]
-    stderr: Float[Tensor, "n1 n2"]
+    mean: Float[Tensor, "n1 n2 ..."]
+    std: Float[Tensor, "n1 n2 ..."]
+    stderr: Float[Tensor, "n1 n2 ..."]
     samples: int
 
 
@@ -56,12 +62,13 @@ class SampledKernels(NamedTuple):
 
 def monte_carlo_kernels(
     net: Layer | FiniteNetwork,
-    x1: ArrayLike,
-    x2: ArrayLike | None = None,
+    x1: Data,
+    x2: Data | None = None,
     *,
     width: int = 1000,
     samples: int = 30,
     key: Seed = 0,
+    method: str = "weights",
     progress: Progress | None = None,
 ) -> SampledKernels:
     r"""Mean and standard error of the kernels of random finite networks.
@@ -71,11 +78,13 @@ def monte_carlo_kernels(
 
     Args:
         net: The network, or a `FiniteNetwork` (which then decides width and parameterisation).
-        x1: Points, shape (n1, d).
-        x2: Points, shape (n2, d), or None for `x1`.
+        x1: Data, shape (n1, d) or (n1, *spatial, channels).
+        x2: Data, likewise, or None for `x1`.
         width: Of the hidden layers.
         samples: The number of networks, at least 2.
         key: A JAX key, or an integer.
+        method: "weights" draws every weight; "law" draws, for few points, signals and derivatives of exactly the same
+            law without a weight matrix, so that 10^5 networks take seconds.
         progress: Called with (networks done, networks in all).
 
     Returns:
@@ -91,14 +100,23 @@ def monte_carlo_kernels(
     """
     samples = as_count(samples, "samples", minimum=2)
     network = net if isinstance(net, FiniteNetwork) else finite(net, width)
-    inputs = as_inputs(x1, x2)
+    if method not in ("weights", "law"):
+        raise ValueError(unknown("method", method, ("weights", "law")))
+    if method == "law":
+        expect_law(network)
+    inputs = as_points(network.net, x1, x2)
     keys = jax.random.split(as_key(key), samples)
     with convention(inputs):
         total = _Welford()
-        for i in range(samples):
-            total.add(_draw_kernels(network, keys[i], inputs.x1, inputs.x2))
+        batch = 1 if method == "weights" else min(samples, law_batch(network, inputs.x1))
+        for i in range(0, samples, batch):
+            some = keys[i : i + batch]
+            if method == "law":
+                total.merge(len(some), *_law_moments(network, some, inputs.x1, inputs.x2))
+            else:
+                total.add(_draw_kernels(network, some[0], inputs.x1, inputs.x2))
             if progress is not None:
-                progress(i + 1, samples)
+                progress(i + len(some), samples)
         found = [(*inputs.answer(part), samples) for part in total.estimates()]
         return SampledKernels(*[Estimate._make(part) for part in found])
 
@@ -119,6 +137,18 @@ class _Welford:
         grow = lambda s, d, v, m: s + d * (v - m)
         self.square = jax.tree.map(grow, self.square, step, values, self.mean)
 
+    def merge(self, count: int, mean: Both, square: Both) -> None:
+        """Add many at once: their number, their mean, and their squared distances from it."""
+        before, self.count = self.count, self.count + count
+        if before == 0:
+            self.mean, self.square = mean, square
+            return
+        step = jax.tree.map(jnp.subtract, mean, self.mean)
+        share = count / self.count
+        self.mean = jax.tree.map(lambda m, d: m + d * share, self.mean, step)
+        grow = lambda s, more, d: s + more + d * d * (before * share)
+        self.square = jax.tree.map(grow, self.square, square, step)
+
     def estimates(self) -> list[tuple[Tensor, Tensor, Tensor]]:
         std = jax.tree.map(lambda s: jnp.sqrt(s / (self.count - 1)), self.square)
         error = jax.tree.map(lambda s: s / self.count**0.5, std)
@@ -129,16 +159,40 @@ class _Welford:
 def _draw_kernels(
     network: FiniteNetwork,
     key: Seed,
+    x1: Data,
+    x2: Data | None,
+) -> Both:
+    params = network.init(key, x1.shape[1:], dtype=x1.dtype)
+    noise = jax.random.fold_in(key, 1) if has_dropout(network.net) else None
+    theta = network.ntk(params, x1, x2, outputs="trace", key=noise)
+    return network.nngp(params, x1, x2, noise), theta / _outputs(network, params, x1)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _law_moments(
+    network: FiniteNetwork,
+    keys: Key[Array, " networks"],
     x1: Float[Tensor, "n1 d"],
     x2: Float[Tensor, "n2 d"] | None,
-) -> Both:
-    params = network.init(key, x1.shape[1], dtype=x1.dtype)
-    theta = network.ntk(params, x1, x2, outputs="trace")
-    return network.nngp(params, x1, x2), theta / _outputs(network, params, x1)
+) -> tuple[Both, Both]:
+    points = jnp.asarray(x1 if x2 is None else jnp.concatenate([x1, x2]))
+    found = jax.vmap(lambda key: draw_law(network, key, points))(keys)
+    many = len(x1)
+    block = (slice(None), slice(None, many), slice(None) if x2 is None else slice(many, None))
+    found = tuple(kernels[block] for kernels in found)
+    mean = jax.tree.map(lambda k: jnp.mean(k, axis=0), found)
+    square = jax.tree.map(lambda k, m: jnp.sum((k - m[None]) ** 2, axis=0), found, mean)
+    return mean, square
 
 
-def _outputs(network: FiniteNetwork, params: Params, x: Float[Tensor, "n d"]) -> int:
-    return jax.eval_shape(network.apply, params, x[:1]).shape[1]
+def _outputs(network: FiniteNetwork, params: Params, x: Data) -> int:
+    return jax.eval_shape(network.apply, params, x).shape[-1]
+
+
+def has_dropout(net: Layer) -> bool:
+    """Whether a layer inside drops entries."""
+    drops = lambda node: isinstance(node, Dropout)
+    return any(map(drops, jax.tree.leaves(net, is_leaf=drops)))
 
 
 @shown("how finite networks approach the limit")
@@ -151,6 +205,8 @@ class WidthConvergence(NamedTuple):
         stderr: Its standard error.
         rate: The exponent r of the fit error $\propto n^{r}$; theory says -1/2.
         rate_stderr: The standard error of the exponent, from the spread of the errors.
+        predicted: What the first order in 1/n says the error is (see `widelimit.fluctuations`); None where that
+            is not derived.
     """
 
     widths: Int[np.ndarray, " widths"]
@@ -158,11 +214,12 @@ class WidthConvergence(NamedTuple):
     stderr: Float[np.ndarray, " widths"]
     rate: float
     rate_stderr: float
+    predicted: Float[np.ndarray, " widths"] | None = None
 
 
 def width_convergence(
     net: Layer,
-    x: ArrayLike,
+    x: Data,
     widths: Sequence[int] = (128, 256, 512, 1024),
     *,
     samples: int = 10,
@@ -174,7 +231,7 @@ def width_convergence(
 
     Args:
         net: The network.
-        x: Points, shape (points, d).
+        x: Data, shape (points, d) or (points, *spatial, channels).
         widths: At least two different widths.
         samples: Networks for each width, at least 2.
         key: A JAX key, or an integer.
@@ -182,12 +239,14 @@ def width_convergence(
         progress: Called with (networks done, networks in all).
 
     Returns:
-        The errors, the fitted exponent and its standard error.
+        The errors, the fitted exponent and its standard error, and what the first order in 1/n predicts.
 
     Example:
         >>> import widelimit as wl
         >>> found = wl.width_convergence(wl.mlp(depth=1), np.eye(3), widths=(64, 1024), samples=8)
         >>> -0.75 < found.rate < -0.25
+        True
+        >>> bool((abs(found.error / found.predicted - 1) < 0.5).all())
         True
     """
     if parameterisation != "ntk":
@@ -198,8 +257,8 @@ def width_convergence(
     if len(set(widths)) < 2:
         raise ValueError(f"A rate needs at least two different widths, got {widths}.")
     samples = as_count(samples, "samples", minimum=2)
-    inputs = as_inputs(x)
-    limit = np.asarray(ntk(net, np.asarray(inputs.x1, np.float64)))
+    inputs = as_points(net, x)
+    limit = np.asarray(ntk(net, _doubled(inputs.x1)))
     keys = jax.random.split(as_key(key), len(widths) * samples)
     squares = np.zeros((len(widths), samples))
     with convention(inputs):
@@ -211,7 +270,15 @@ def width_convergence(
                 progress(i + 1, squares.size)
     error = np.sqrt(squares.mean(1))
     stderr = squares.std(1, ddof=1) / np.sqrt(samples) / (2 * error)
-    return WidthConvergence(np.array(widths), error, stderr, *fit_power(widths, error, stderr))
+    fit = fit_power(widths, error, stderr)
+    predicted = expected_distances(net, np.asarray(inputs.x1, np.float64), widths)
+    return WidthConvergence(np.array(widths), error, stderr, *fit, predicted)
+
+
+def _doubled(x: Data) -> Data:
+    """The points in double precision."""
+    double = lambda a: np.asarray(a, np.float64) if jnp.issubdtype(a.dtype, jnp.floating) else a
+    return jax.tree.map(double, x)
 
 
 def fit_power(n: ArrayLike, values: ArrayLike, stderr: ArrayLike) -> tuple[float, float]:

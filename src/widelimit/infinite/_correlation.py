@@ -58,6 +58,32 @@ def _product(a: Float[Array, "n1 d"], b: Float[Array, "n2 d"]) -> Float[Array, "
     return jnp.matmul(a, b.T, precision=jax.lax.Precision.HIGHEST)
 
 
+def cosines(u1: Float[Array, "n1 d"], u2: Float[Array, "n2 d"]) -> Float[Array, "n1 n2"]:
+    """Inner products of unit vectors, right to rounding.
+
+    A GPU multiplies float16 eight times faster than float32. Entries of unit vectors are at most 1, so
+    two halves hold 22 bits of them: one product of three times the length, small terms interleaved so
+    that (i, j) and (j, i) are summed in one order.
+    """
+    if u1.dtype != jnp.float32 or jax.default_backend() != "gpu":
+        return _product(u1, u2)
+    (high1, low1), (high2, low2) = _halves(u1), _halves(u2)
+    mix = lambda a, b: jnp.stack([a, b], axis=2).reshape(a.shape[0], -1)
+    left = jnp.concatenate([mix(low1, high1), high1], axis=1)
+    right = jnp.concatenate([mix(high2, low2), high2], axis=1)
+    sums = jax.lax.dot_general(
+        left, right, (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32
+    )
+    return sums * jnp.float32(2.0**-22)
+
+
+def _halves(u: Float[Array, "n d"]) -> tuple[Array, Array]:
+    """2^11 u as a sum of two float16; the compiler would remove a round trip by `astype`."""
+    scaled = u * jnp.float32(2.0**11)
+    high = jax.lax.reduce_precision(scaled, 5, 10)
+    return high.astype(jnp.float16), (scaled - high).astype(jnp.float16)
+
+
 def map_correlation(
     then: Callable[..., Any],
     u1: Float[Array, "n1 d"],
@@ -86,7 +112,7 @@ def map_correlation(
     (n1, d), n2 = u1.shape, u2.shape[0]
     if d <= FEW_FEATURES or max(n1 * n2, pairs) * d <= CHEAP_DIFFERENCES:
         return then(*_from_differences(u1, u2))
-    rho = _product(u1, u2)
+    rho = cosines(u1, u2)
     both = lambda rho: (jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0))
     near = jnp.abs(rho) > 1 - NEARLY_PARALLEL[str(u1.dtype)]
     if diagonal is not None:

@@ -1,6 +1,5 @@
 """From a request to matrices: small ones by one program for all sizes, others by tiles or a profile."""
 
-import warnings
 from typing import NamedTuple
 
 import jax
@@ -11,19 +10,20 @@ from jaxtyping import Array, Float
 from widelimit._base.arrays import Inputs, evaluating_now, is_traced, is_transformed
 from widelimit._base.thresholds import (
     KNOWN_LENGTH,
+    LIGHT_TILE,
     MANY,
-    PATIENCE,
-    PATIENT_SECONDS,
     PROFILE_PAYS,
     SMALL_TILE,
     TINY_TILE,
+    WELL_COMPILED,
 )
 from widelimit.activations import How
 
 from ._host import cut_small, filled, fits_in_small_tiles, host_points, paste
 from ._host import second_moments as host_moments
-from ._layered import stack_of_tiles
-from ._matrix import Extra, gram
+from ._layered import stack_of_tiles, stack_of_tiles_well
+from ._matrix import gram
+from ._patience import seconds, warn_if_deep, warn_if_slow
 from ._plan import (
     Form,
     Numbers,
@@ -35,6 +35,7 @@ from ._plan import (
     equal_norms,
     error_limit,
     facts,
+    for_backend,
     integrated,
     known,
     looped,
@@ -42,6 +43,8 @@ from ._plan import (
     without_widths,
 )
 from ._profile import Profiles, compiled
+from ._tile import Extra
+from ._whole import gram_on_device
 
 Answer = Float[Array, "..."] | Float[np.ndarray, "..."]
 
@@ -76,13 +79,9 @@ def scope_of(inputs: Inputs) -> Scope | None:
         return None
     with jax.enable_x64(True), evaluating_now():
         on_host = jax.default_backend() == "cpu" or inputs.numpy
-        look = lambda x: _ends(host_moments(np.asarray(x))) if on_host else _extremes(x)
-        values = np.asarray([look(jax.lax.stop_gradient(x)) for x in given])
-    return Scope(float(values[:, 0].min()), float(values[:, 1].max()))
-
-
-def _ends(q: Float[np.ndarray, " n"]) -> tuple[float, float]:
-    return float(q.min()), float(q.max())
+        look = lambda x: host_moments(np.asarray(x)) if on_host else np.asarray(_extremes(x))
+        values = np.concatenate([look(jax.lax.stop_gradient(x)) for x in given])
+    return Scope(float(values.min()), float(values.max()))
 
 
 @jax.jit
@@ -136,7 +135,7 @@ def choose_path(request: Request, scope: Scope | None, dtype: str, entries: int)
             return Choice("profile", how, fact.degree, profiles)
     elif request.path != "layers" and pays and (holds or unknown):
         return Choice("either", how, fact.degree)
-    _warn_if_slow(request.form, entries, how)
+    warn_if_slow(request.form, entries, how)
     return Choice("layers", how, None)
 
 
@@ -147,32 +146,11 @@ def _plan(request: Request, form: Form, choice: Choice) -> Plan:
     return Plan(form, request.wanted, choice.path, choice.degree, choice.how, terms)
 
 
-def _warn_if_slow(form: Form, entries: int, how: How) -> None:
-    slow = integrated(form, how)
-    if slow and entries * 2e4 > PATIENCE:
-        warnings.warn(
-            f"{entries} kernel entries with the activation {slow[0].name!r} need a two-dimensional "
-            "quadrature each, since the inputs have different norms. Scale the inputs to one norm "
-            "and the same matrix takes seconds.",
-            stacklevel=7,
-        )
-
-
-def _warn_if_deep(request: Request, entries: int) -> None:
-    """A compiled loop over layers does not hear Ctrl-C, so its length is told before."""
-    seconds = 1e-9 * facts(request.form).evaluated * max(entries, SMALL_TILE**2)
-    if seconds > PATIENT_SECONDS and request.path != "profile":
-        warnings.warn(
-            f"A network of {facts(request.form).evaluated} activations takes about {seconds / 3600:.2g} hours "
-            f"for {entries} kernel entries, and cannot be interrupted.",
-            stacklevel=5,
-        )
-
-
 def evaluate(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
     """The wanted matrices in the caller's convention."""
     n1, n2 = sizes_of(inputs)
-    _warn_if_deep(request, n1 * n2)
+    if request.path != "profile":
+        warn_if_deep(request.form, n1 * n2)
     request = request._replace(form=without_widths(request.form))
     fixed = not is_transformed((request.numbers, inputs.x1, inputs.x2))
     small = request.path != "profile" and fits_in_small_tiles(n1, n2)
@@ -197,12 +175,15 @@ def _small(request: Request, inputs: Inputs) -> list[Float[np.ndarray, "n1 n2"]]
     how = choose_series(request, scope, "float64", len(first.q) * len(other.q))
     form, numbers = looped(request.form, known(request.numbers))
     plan = Plan(form, request.wanted, "layers", None, how)
-    # Where each entry costs a quadrature, few are computed for nothing.
-    side = TINY_TILE if integrated(request.form, how) else SMALL_TILE
+    # Where each entry costs much, few are computed for nothing.
+    heavy = any(act.cost > 1 for act in facts(request.form).activations)
+    side = TINY_TILE if integrated(request.form, how) else LIGHT_TILE if heavy else SMALL_TILE
     tiles = cut_small(first, second, side)
     shape = len(first.q), len(other.q)
+    long = seconds(request.form, how, len(tiles.places) * side**2) > WELL_COMPILED
+    run = stack_of_tiles_well if long else stack_of_tiles
     out = []
-    for stack in stack_of_tiles(plan, numbers, *tiles.arguments):
+    for stack in run(plan, numbers, *tiles.arguments):
         matrix = paste(np.asarray(stack), tiles.places, shape, symmetric=second is None)
         if scope.low == 0 and facts(request.form).vanishes:
             matrix[first.zero] = 0
@@ -231,10 +212,10 @@ class _Prepared(NamedTuple):
     extra: Extra
 
 
-def fill_up(request: Request, inputs: Inputs) -> _Prepared:
+def fill_up(request: Request, inputs: Inputs, dtype: str | None = None) -> _Prepared:
     """Choose, and put the inputs into arrays of one of few sizes."""
     n1, n2 = sizes_of(inputs)
-    dtype = _work_dtype(inputs)
+    dtype = dtype or _work_dtype(inputs)
     scope = scope_of(inputs)
     assert scope is not None
     bias = 0.0
@@ -262,7 +243,7 @@ def _large(request: Request, inputs: Inputs) -> list[Float[np.ndarray, "n1 n2"]]
 def on_device(request: Request, inputs: Inputs) -> tuple[Float[Array, "n1 n2"], ...]:
     """The matrices of JAX arrays, which may be traced; nothing is checked or filled up."""
     plan, numbers, x1, x2, extra = for_device(request, inputs)
-    out = gram(plan, numbers, x1, x2, extra)
+    out = gram_on_device(plan, numbers, x1, x2, extra)
     scope = request.scope
     if scope is not None and is_traced((x1, x2)) and not closed(request.form):
         out = tuple(_refused_outside(scope, m, x1, x2) for m in out)
@@ -279,7 +260,7 @@ def for_device(
     choice = choose_path(request, scope_of(inputs), dtype, n1 * n2)
     form, numbers = request.form, request.numbers
     if not is_transformed((numbers, inputs.x1, inputs.x2)):
-        form, numbers = looped(form, known(numbers))
+        form, numbers = for_backend(form, known(numbers), dtype)
     extra = Extra(facts(request.form).vanishes, choice.profiles)
     return _plan(request, form, choice), numbers, x1, x2, extra
 

@@ -16,6 +16,7 @@ from widelimit._base.thresholds import (
     CHEAP_DIFFERENCES,
     FEATURES,
     FEW_FEATURES,
+    HOST_DIFFERENCES,
     NEARLY_PARALLEL,
     SMALL_TILE,
     SMALL_TILES,
@@ -56,7 +57,7 @@ def host_correlation(first: HostPoints, second: HostPoints) -> tuple[Matrix, Mat
     r"""$1-\rho$ and $1+\rho$ of all pairs, with all digits where vectors are nearly parallel."""
     u1, u2 = first.unit, second.unit
     (n1, d), n2 = u1.shape, len(u2)
-    if d <= FEW_FEATURES or n1 * n2 * d <= CHEAP_DIFFERENCES // 4:
+    if n1 * n2 * d <= HOST_DIFFERENCES:
         minus, plus = _settled(u1[:, None], u2[None, :])
     else:
         rho = u1 @ u2.T

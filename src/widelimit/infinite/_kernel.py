@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
@@ -12,12 +13,16 @@ from numpy.typing import ArrayLike
 from widelimit._base.arrays import Inputs, as_array, as_inputs
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.shown import shown
-from widelimit.describe import check, expect_network
+from widelimit._base.structured import Data, as_images
+from widelimit._base.thresholds import MATVEC_ENTRIES
+from widelimit.describe import check, check_pixels, expect_network
 from widelimit.layers import Layer
 
 from ._evaluate import Request, evaluate, on_device, scope_of
-from ._plan import Form, Numbers, Scope, join, split, without_widths
+from ._operator import NetworkGram
+from ._plan import Form, Numbers, Scope, facts, join, split, without_widths
 from ._products import diagonal, matvec
+from ._spatial import image_diagonal, image_kernels
 
 Path = Literal["layers", "profile"]
 
@@ -47,6 +52,7 @@ class PreparedKernel(eqx.Module):
         kind: "nngp" or "ntk".
         scope: The range of |x|^2/d that was announced, or None.
         path: "layers" or "profile" where only that one is to be used, or None.
+        layout: The shape (*spatial, channels) of an input where inputs come as rows, or None.
     """
 
     numbers: Numbers
@@ -54,44 +60,64 @@ class PreparedKernel(eqx.Module):
     kind: str = eqx.field(static=True)
     scope: Scope | None = eqx.field(static=True, default=None)
     path: Path | None = eqx.field(static=True, default=None)
+    layout: tuple[int, ...] | None = eqx.field(static=True, default=None)
 
     @property
     def net(self) -> Layer:
         """The network."""
         return join(self.form, self.numbers)
 
-    def __call__(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
+    def __call__(self, x1: Data, x2: Data | None = None) -> Any:
         """The kernel matrix.
 
         Args:
-            x1: Points, shape (n1, d). NumPy in, NumPy out; JAX in, JAX out.
-            x2: Points, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
+            x1: Data, shape (n1, d), or (n1, *spatial, channels) where the network reads pixels; `Masked`,
+            `Graphs`. NumPy in, NumPy out; JAX in, JAX out.
+            x2: Data, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
 
         Returns:
             The matrix, shape (n1, n2), in the dtype of the inputs.
         """
-        return evaluate(self._request(self.kind), as_inputs(x1, x2))[0]
+        return self._evaluate((self.kind,), x1, x2)[0]
 
-    def both(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Kernels:
+    def both(self, x1: Data, x2: Data | None = None) -> Kernels:
         """Both kernels at once, for little more than the price of one."""
-        return Kernels(*evaluate(self._request("nngp", "ntk"), as_inputs(x1, x2)))
+        return Kernels(*self._evaluate(("nngp", "ntk"), x1, x2))
 
-    def diagonal(self, x: ArrayLike) -> Any:
+    def _evaluate(self, wanted: tuple[str, ...], x1: Any, x2: Any) -> tuple[Any, ...]:
+        inputs = self._read(x1, x2)
+        return (image_kernels if self.pixels else evaluate)(self._request(*wanted), inputs)
+
+    def _read(self, x1: Any, x2: Any = None) -> Inputs:
+        if not self.pixels:
+            return as_inputs(x1, x2)
+        if self.layout is not None:
+            whole = lambda x: None if x is None else x.reshape(len(x), *self.layout)
+            x1, x2 = whole(x1), whole(x2)
+        return as_images(x1, x2)
+
+    @property
+    def pixels(self) -> bool:
+        """Whether the network reads pixels: inputs have shape (n, *spatial, channels)."""
+        return facts(self.form).pixels
+
+    def diagonal(self, x: Data) -> Any:
         """The kernel of each point with itself, shape (n,), at a cost of O(n)."""
-        return diagonal(self._request(self.kind), as_inputs(x))[0]
+        rule = image_diagonal if self.pixels else diagonal
+        return rule(self._request(self.kind), self._read(x))[0]
 
-    def matvec(self, x1: ArrayLike, x2: ArrayLike | None, v: ArrayLike) -> Any:
+    def matvec(self, x1: Data, x2: Data | None, v: ArrayLike) -> Any:
         """The matrix times v, without the matrix being stored.
 
         Args:
-            x1: Points, shape (n1, d).
-            x2: Points, shape (n2, d), or None for `x1`.
+            x1: Data, shape (n1, d).
+            x2: Data, shape (n2, d), or None for `x1`.
             v: Shape (n2,) or (n2, k).
 
         Returns:
             Shape (n1,) or (n1, k), in the dtype of the inputs.
         """
-        inputs = as_inputs(x1, x2)
+        inputs = self._read(x1, x2)
         many = len(inputs.x1 if x2 is None else inputs.x2)
         rank = 1 if np.ndim(v) == 1 else 2
         vector = as_array(v, "v", rank=rank, layout="(n2,) or (n2, k)").astype(inputs.dtype)
@@ -100,21 +126,80 @@ class PreparedKernel(eqx.Module):
                 f"v has {len(vector)} rows, but the matrix has {many} columns: one for each point "
                 "of x2 (of x1, if x2 is None)."
             )
+        if self.pixels:
+            return self._product(inputs, vector)
         return matvec(self._request(self.kind), inputs, vector)
 
-    def block(self, x1: Float[Array, "n1 d"], x2: Float[Array, "n2 d"]) -> Float[Array, "n1 n2"]:
+    def operator(self, x: ArrayLike, precision: str = "float64") -> NetworkGram:
+        """The matrix of some points as an operator (`linalg.KernelOperator`): products, no matrix.
+
+        Args:
+            x: Data, shape (n, d).
+            precision: "float32" or "float64", of the entries; sums are float64.
+
+        Example:
+            >>> import numpy as np, widelimit as wl
+            >>> k, x = wl.prepare(wl.mlp(2)), np.eye(4)
+            >>> bool(np.allclose(k.operator(x) @ np.ones(4), k(x).sum(1)))
+            True
+        """
+        if precision not in ("float32", "float64"):
+            raise ValueError(f"precision must be 'float32' or 'float64', got {precision!r}.")
+        if self.pixels:
+            raise ValueError(
+                "Operators are for inputs without pixels; the kernel of images is too dear to be computed "
+                "anew for every product. Store its matrix."
+            )
+        points = np.asarray(as_inputs(x).x1)
+        return NetworkGram(self._request(self.kind), points, precision)
+
+    def _product(self, inputs: Inputs, vector: Any) -> Any:
+        """Strips of rows, which are not kept."""
+        second = inputs.x1 if inputs.x2 is None else inputs.x2
+        request = self._request(self.kind)
+        rows = max(MATVEC_ENTRIES // len(second) // 16, 1)
+        parts = [
+            image_kernels(request, inputs._replace(x1=inputs.x1[i : i + rows], x2=second))[0]
+            @ vector
+            for i in range(0, len(inputs.x1), rows)
+        ]
+        return np.concatenate(parts) if inputs.numpy else jnp.concatenate(parts)
+
+    def block(self, x1: Float[Array, "..."], x2: Float[Array, "..."]) -> Float[Array, "n1 n2 ..."]:
         """The matrix in pure JAX, for use inside `jit`, `vmap` and `shard_map`; nothing is checked.
 
         If a range of norms was announced that matters (activations without closed form), pairs with
         a point outside it are NaN: a compiled program can neither decide anew nor raise.
         """
         request = self._request(self.kind)._replace(form=without_widths(self.form))
+        if self.pixels:
+            return image_kernels(request, Inputs(x1, x2, False, x1.dtype))[0]
         with jax.enable_x64(True):
             return on_device(request, Inputs(x1, x2, False, x1.dtype))[0]
 
+    def of_rows(self, layout: tuple[int, ...]) -> "PreparedKernel":
+        """The same kernel for inputs (*spatial, channels) that come as rows of a matrix.
+
+        What solves and regresses works on matrices of points. The network must end in a vector.
+        """
+        if not self.pixels:
+            raise ValueError(
+                f"Data of shape {layout} have pixels, which the network does not read. Let it begin with "
+                "Flatten() or a convolution, or give the points as rows."
+            )
+        left = check_pixels(self.net, tuple(layout[:-1]), layout[-1])
+        if left:
+            raise ValueError(
+                f"The network's output has {' x '.join(map(str, left))} pixels; one number for each output is "
+                "needed. Put Flatten() or GlobalAvgPool() before its last Dense()."
+            )
+        return PreparedKernel(
+            self.numbers, self.form, self.kind, self.scope, self.path, tuple(layout)
+        )
+
     def by(self, path: Path) -> "PreparedKernel":
         """The same kernel evaluated layer by layer, or by its profile, only: the numbers agree."""
-        return PreparedKernel(self.numbers, self.form, self.kind, self.scope, path)
+        return PreparedKernel(self.numbers, self.form, self.kind, self.scope, path, self.layout)
 
     def _request(self, *wanted: str) -> Request:
         return Request(self.form, self.numbers, wanted, self.scope, self.path)
@@ -132,21 +217,27 @@ class PreparedKernel(eqx.Module):
         return _restore, self._key()
 
     def _key(self) -> tuple[Any, ...]:
-        return self.net, self.kind, self.scope, self.path
+        return self.net, self.kind, self.scope, self.path, self.layout
 
 
-def _restore(net: Layer, kind: str, scope: Scope | None, path: Path | None) -> PreparedKernel:
+def _restore(
+    net: Layer,
+    kind: str,
+    scope: Scope | None,
+    path: Path | None,
+    layout: tuple[int, ...] | None = None,
+) -> PreparedKernel:
     form, numbers = split(net)
-    return PreparedKernel(numbers, form, kind, scope, path)
+    return PreparedKernel(numbers, form, kind, scope, path, layout)
 
 
-def prepare(net: Layer, kind: str = "ntk", like: ArrayLike | None = None) -> PreparedKernel:
+def prepare(net: Layer, kind: str = "ntk", like: Data | None = None) -> PreparedKernel:
     """Check a network once, and get its kernel as a value that is evaluated often.
 
     Args:
         net: The network.
         kind: "ntk" or "nngp".
-        like: Points like those to come, shape (n, d): their norms decide, once for all, how
+        like: Data like those to come, shape (n, d): their norms decide, once for all, how
             activations without closed form are integrated. A call with other norms decides anew, so
             it is as right, but may compile anew.
 
@@ -166,7 +257,9 @@ def prepare(net: Layer, kind: str = "ntk", like: ArrayLike | None = None) -> Pre
         raise ValueError(f"kind must be 'ntk' or 'nngp', got {kind!r}.")
     expect_network(net)
     kernel = _prepared(net, kind)
-    return kernel if like is None else _restore(net, kind, scope_of(as_inputs(like)), None)
+    if like is None or kernel.pixels:
+        return kernel
+    return _restore(net, kind, scope_of(as_inputs(like)), None)
 
 
 @once_for_each_network

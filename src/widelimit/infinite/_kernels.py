@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from widelimit._base.arrays import is_traced
 from widelimit._base.scalars import as_scalar, concrete
+from widelimit._base.structured import Data
 from widelimit.describe import check
 from widelimit.layers import Layer
 
@@ -14,7 +13,7 @@ from ._plan import Scope, cut_off, known, series, split, without_widths
 from ._profile import Profile, compiled
 
 
-def nngp(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
+def nngp(net: Layer, x1: Data, x2: Data | None = None) -> Any:
     r"""The NNGP kernel $K(x,x')=E[f(x)f(x')]$ of an infinitely wide network.
 
     $K^{(1)}=\sigma_w^2\langle x,x'\rangle/d+\sigma_b^2$, $K^{(l+1)}=\sigma_w^2E[\varphi(u)\varphi(v)]+\sigma_b^2$ with
@@ -22,11 +21,13 @@ def nngp(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
 
     Args:
         net: The network.
-        x1: Points, shape (n1, d). NumPy in, NumPy out; JAX in, JAX out.
-        x2: Points, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
+        x1: Data, shape (n1, d), or (n1, *spatial, channels) where the network reads pixels; `Masked`,
+            `Graphs`. NumPy in, NumPy out; JAX in, JAX out.
+        x2: Data, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
 
     Returns:
-        The kernel matrix, shape (n1, n2), in the dtype of the inputs.
+        The kernel matrix, shape (n1, n2), in the dtype of the inputs; shape (n1, n2, *pixels, *pixels)
+        where the network's output has pixels.
 
     Example:
         >>> import widelimit as wl
@@ -40,7 +41,7 @@ def nngp(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
     return prepare(net, "nngp")(x1, x2)
 
 
-def ntk(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
+def ntk(net: Layer, x1: Data, x2: Data | None = None) -> Any:
     r"""The neural tangent kernel $\Theta(x,x')=\lim\,\langle\nabla_\theta f(x),\nabla_\theta f(x')\rangle$.
 
     $\Theta^{(1)}=K^{(1)}$, $\Theta^{(l+1)}=K^{(l+1)}+\sigma_w^2\,E[\varphi'(u)\varphi'(v)]\,\Theta^{(l)}$ with
@@ -48,11 +49,13 @@ def ntk(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
 
     Args:
         net: The network.
-        x1: Points, shape (n1, d). NumPy in, NumPy out; JAX in, JAX out.
-        x2: Points, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
+        x1: Data, shape (n1, d), or (n1, *spatial, channels) where the network reads pixels; `Masked`,
+            `Graphs`. NumPy in, NumPy out; JAX in, JAX out.
+        x2: Data, shape (n2, d); None stands for `x1`, and the diagonal is then exact.
 
     Returns:
-        The kernel matrix, shape (n1, n2), in the dtype of the inputs.
+        The kernel matrix, shape (n1, n2), in the dtype of the inputs; shape (n1, n2, *pixels, *pixels)
+        where the network's output has pixels.
 
     Example:
         >>> import widelimit as wl
@@ -66,13 +69,13 @@ def ntk(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
     return prepare(net, "ntk")(x1, x2)
 
 
-def kernels(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Kernels:
+def kernels(net: Layer, x1: Data, x2: Data | None = None) -> Kernels:
     """Both kernels at once, for little more than the price of one.
 
     Args:
         net: The network.
-        x1: Points, shape (n1, d).
-        x2: Points, shape (n2, d), or None for `x1`.
+        x1: Data, shape (n1, d).
+        x2: Data, shape (n2, d), or None for `x1`.
 
     Returns:
         A record with `nngp` and `ntk`.

@@ -74,8 +74,7 @@ class ByLayers(NamedTuple):
             return kernel_values(out, self.plan.wanted, outer(root1, root2, minus))
 
 
-@quick_jit
-def stack_of_tiles(
+def _stack_of_tiles(
     plan: Plan,
     numbers: Numbers,
     q1: Float[Array, "tiles r"],
@@ -101,6 +100,10 @@ def stack_of_tiles(
 
     blank = tuple(jnp.zeros_like(minus) for _ in plan.wanted)
     return jax.lax.fori_loop(jnp.int32(0), count, fill, blank)
+
+
+stack_of_tiles = quick_jit(_stack_of_tiles)
+stack_of_tiles_well = jax.jit(_stack_of_tiles, static_argnums=0)
 
 
 @quick_jit

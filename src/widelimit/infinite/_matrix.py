@@ -10,29 +10,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.numerics import steer
 from widelimit._base.thresholds import DEVICE_SIDE, TILE_SIDE, TILE_SIDES
-from widelimit.layers import Layer
 
 from ._correlation import Points, as_points, correlation, map_correlation
 from ._layered import ByLayers, Matrices, kernel_values, run_layers
-from ._pair import outer
 from ._plan import Numbers, Plan, cut_off, error_limit, join, norm_tolerance
-from ._profile import Profiles, build
-
-Counts = tuple[int | Int[Array, ""], int | Int[Array, ""]]
-
-
-class Extra(NamedTuple):
-    """What a program is given beside the network's numbers and the inputs.
-
-    Attributes:
-        vanishes: Whether a zero input has a kernel of zero.
-        profiles: The profiles, if they are used and known beforehand.
-        counts: How many rows of each input are points, if the others only fill up.
-    """
-
-    vanishes: bool | Bool[Array, ""]
-    profiles: Profiles | None = None
-    counts: Counts | None = None
+from ._profile import build
+from ._tile import ByProfile, Counts, Evaluator, Extra, evaluator
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -44,27 +27,23 @@ def _gram(
     extra: Extra,
 ) -> tuple[Float[Array, "n1 n2"], ...]:
     """The wanted kernel matrices; `x2=None` means `x1` with itself, its diagonal exact."""
-    net = join(plan.form, numbers)
     first = as_points(x1)
     second = first if x2 is None else as_points(x2)
-    layers = ByLayers(net, plan, jnp.asarray(extra.vanishes))
+    chosen = evaluator(plan, numbers, extra)
 
-    def fill(evaluate: "ByLayers | _ByProfile") -> Matrices:
+    def fill(evaluate: Evaluator) -> Matrices:
         edge1 = evaluate.sizes(first)
         edge2 = edge1 if x2 is None else evaluate.sizes(second)
         side1, side2 = _Side(first, edge1), _Side(second, edge2)
         return _tiles(evaluate, side1, side2, extra.counts, symmetric=x2 is None)
 
-    if plan.path == "profile":
-        assert extra.profiles is not None
-        by_profile = _ByProfile(plan, extra.profiles, jnp.asarray(extra.vanishes))
-        out = fill(by_profile)
-        return out if x2 is not None else _with_diagonal(plan, out, by_profile.diagonal(first))
-    by_layers = plan.path == "layers"
-    out = fill(layers) if by_layers else _either(net, plan, first, second, fill, layers)
-    # In double precision the tiles set the diagonal as well as a separate pass would.
-    if x2 is None and not (by_layers and x1.dtype == jnp.float64):
-        out = _with_diagonal(plan, out, layers.diagonal(first))
+    if isinstance(chosen, ByLayers) and plan.path == "either":
+        out = _either(plan, first, second, fill, chosen)
+    else:
+        out = fill(chosen)
+    # In double precision layers set the diagonal as well as a separate pass would.
+    if x2 is None and not (plan.path == "layers" and x1.dtype == jnp.float64):
+        out = _with_diagonal(plan, out, chosen.diagonal(first))
     return out
 
 
@@ -101,42 +80,6 @@ def differentiable_gram(
         return tuple(steer(jnp.where(dead, 0, value), value) for value in values)
 
 
-class _ByProfile(NamedTuple):
-    """Evaluate a tile by polynomials in the angle."""
-
-    plan: Plan
-    profiles: Profiles
-    vanishes: Bool[Array, ""]
-
-    def sizes(self, points: Points) -> Float[Array, " n"]:
-        """sqrt(K(x, x)) for each input, 0 where the kernel vanishes."""
-        with jax.enable_x64(True):
-            stretch = 1.0
-            if self.plan.degree is not None:
-                stretch = jnp.sqrt(points.q / self.profiles.variance) ** self.plan.degree
-            size = jnp.sqrt(self.profiles.scale) * stretch
-            return jnp.where(points.zero & self.vanishes, 0, size)
-
-    def diagonal(self, points: Points) -> dict[str, Float[Array, " n"]]:
-        """The kernels of each input with itself, in float64."""
-        with jax.enable_x64(True):
-            nngp = self.sizes(points) ** 2
-            return {"nngp": nngp, "ntk": nngp * self.profiles.peak}
-
-    def tile(
-        self,
-        minus: Float[Array, "r c"],
-        plus: Float[Array, "r c"],
-        edge1: Float[Array, " r"],
-        edge2: Float[Array, " c"],
-    ) -> tuple[Float[Array, "r c"], ...]:
-        """The wanted kernels of one tile."""
-        size = outer(edge1[:, None], edge2[None, :], minus)
-        terms = self.plan.terms or (None,) * len(self.plan.wanted)
-        pick = zip(self.plan.wanted, terms, strict=True)
-        return tuple(size * getattr(self.profiles, w).at(minus, plus, t) for w, t in pick)
-
-
 class _Side(NamedTuple):
     """The inputs of one side, and what the tiles need to know of each."""
 
@@ -153,7 +96,7 @@ def _with_diagonal(plan: Plan, out: Matrices, exact: dict[str, Float[Array, " n"
 
 
 def _tiles(
-    evaluate: "ByLayers | _ByProfile",
+    evaluate: Evaluator,
     first: _Side,
     second: _Side,
     counts: Counts | None,
@@ -173,13 +116,7 @@ def _tiles(
     total = many1 * (many1 + 1) // 2 if symmetric else many1 * many2
 
     def corner(i: Int[Array, ""]) -> tuple[Int[Array, ""], Int[Array, ""]]:
-        if symmetric:
-            row = ((jnp.sqrt(8 * i.astype(jnp.float32) + 1) - 1) / 2).astype(jnp.int32)
-            row = jnp.where(row * (row + 1) // 2 > i, row - 1, row)  # the root may be rounded
-            row = jnp.where((row + 1) * (row + 2) // 2 <= i, row + 1, row)
-            column = i - row * (row + 1) // 2
-        else:
-            row, column = i // many2, i % many2
+        row, column = triangle(i) if symmetric else (i // many2, i % many2)
         # The last tile overlaps the one before where sizes do not divide.
         last1, last2 = (jnp.maximum(u - t, 0) for u, t in ((used1, rows), (used2, columns)))
         return jnp.minimum(row * rows, last1), jnp.minimum(column * columns, last2)
@@ -206,6 +143,14 @@ def _tiles(
     else:
         out = _fill(tile, corner, total, (n1, n2), symmetric)
     return tuple(_mirrored(o, rows, used1, first.points.q) for o in out) if symmetric else out
+
+
+def triangle(i: Int[Array, ""]) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """Row and column of the i-th tile on and below the diagonal, row after row."""
+    row = ((jnp.sqrt(8 * i.astype(jnp.float32) + 1) - 1) / 2).astype(jnp.int32)
+    row = jnp.where(row * (row + 1) // 2 > i, row - 1, row)  # the root may be rounded
+    row = jnp.where((row + 1) * (row + 2) // 2 <= i, row + 1, row)
+    return row, i - row * (row + 1) // 2
 
 
 def _fill(
@@ -269,11 +214,10 @@ def _even(size: int, most: int) -> int:
 
 
 def _either(
-    net: Layer,
     plan: Plan,
     first: Points,
     second: Points,
-    fill: Callable[["ByLayers | _ByProfile"], Matrices],
+    fill: Callable[[Evaluator], Matrices],
     layers: ByLayers,
 ) -> Matrices:
     """Decide at run time, when norms and numbers are known, whether the profile holds."""
@@ -281,9 +225,9 @@ def _either(
     with jax.enable_x64(True):
         q0 = first.q[0]
         gap = jnp.maximum(jnp.max(jnp.abs(first.q - q0)), jnp.max(jnp.abs(second.q - q0)))
-        profiles = build(net, q0, plan.how, cut_off(dtype))
+        profiles = build(layers.net, q0, plan.how, cut_off(dtype))
         equal = (plan.degree is not None) | (gap <= norm_tolerance(dtype) * q0)
         limit = error_limit(dtype)
         good = equal & (profiles.nngp.error < limit) & (profiles.ntk.error < limit)
-    by_profile = _ByProfile(plan, profiles, layers.vanishes)
+    by_profile = ByProfile(plan, profiles, layers.vanishes)
     return jax.lax.cond(good, lambda: fill(by_profile), lambda: fill(layers))

@@ -12,7 +12,7 @@ power of the depth) never enters them.
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -118,8 +118,12 @@ class Pair(State, eqx.Module):
                 minus, above, slope = transform(act, cov, q1, q2, self.how)
             return type(self)(q1, q2, minus, above, slope * self.ntk, self.how)
 
-    def normalised(self) -> Self:
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
         """Variance 1, and 0 where there is nothing to divide by; correlations stay."""
+        if over != "channels" or not is_zero(eps):
+            raise self.refusal(
+                "a signal is normalised otherwise than over the channels, with eps = 0"
+            )
         one = lambda q: jnp.where(q > 0, jnp.ones_like(q), 0)
         return dataclasses.replace(self, q1=one(self.q1), q2=one(self.q2))
 
@@ -163,12 +167,50 @@ class Pair(State, eqx.Module):
 
     def _steady(self, step: Callable[[Self], Self], times: int | Array) -> tuple[Self, int | Array]:
         """A state whose form a step preserves, and how many steps remain."""
-        pair, shapes = self, jax.eval_shape(step, self)
-        if self.above is not None and shapes.above is None:  # what the first time makes known
+        pair, before = self, self.above is None
+        watch: Callable[[Any], Any] = step
+        after = watch(_Sign(before)).known  # the step itself, on a state that costs nothing
+        if after and not before:  # what the first time makes known
             pair, times = step(self), times - 1
-        elif self.above is None and shapes.above is not None:
+        elif before and not after:
             pair = dataclasses.replace(self, above=self.plus)
-        return jax.tree.map(lambda a, s: jnp.broadcast_to(a, s.shape), pair, shapes), times
+        shape = jnp.broadcast_shapes(pair.q1.shape, pair.q2.shape, pair.minus.shape)
+        wide = lambda a: jnp.broadcast_to(a, shape)
+        above = None if pair.above is None else wide(pair.above)
+        return type(self)(
+            pair.q1, pair.q2, wide(pair.minus), above, wide(pair.ntk), self.how
+        ), times
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sign(State):
+    r"""Whether $\rho\ge0$ is known of every pair."""
+
+    question: ClassVar[str] = "the sign of correlations"
+
+    known: bool
+
+    def scaled(self, factor: Scalar) -> Self:
+        return self
+
+    def biased(self, b_std: Scalar) -> Self:
+        return self
+
+    def activated(self, activation: Activation) -> Self:
+        if activation.angular is None:
+            return type(self)(False)
+        one = jax.ShapeDtypeStruct((), jnp.float32)
+        plus = jax.eval_shape(activation.angular, one, None if self.known else one)[1]
+        return type(self)(plus is None)
+
+    def normalised(self) -> Self:
+        return self
+
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        return type(self)(all(p.known for p in parts) and (skip is None or self.known))
+
+    def repeated(self, step: Callable[[Self], Self], times: int | Int[Array, ""]) -> Self:
+        return self if isinstance(times, int) and times == 0 else step(self)
 
 
 def _total(values: Sequence[Pairs]) -> Pairs:
@@ -187,9 +229,14 @@ def _positive(q: First) -> First:
 
 
 def _gap(a1: First, a2: Second, like: Pairs) -> Pairs:
-    """Half the squared difference of two shares, which vanishes exactly for equal ones."""
-    cast = lambda share: (share * math.sqrt(0.5)).astype(like.dtype)
-    return (cast(a1) - cast(a2)) ** 2
+    """Half the squared difference of two shares, which vanishes for equal ones.
+
+    It does so exactly, although a compiler may round the two differently: what is left would be taken
+    for a distance, which a chaotic network multiplies in every layer.
+    """
+    apart = math.sqrt(0.5) * (a1 - a2)
+    rounding = 2 * jnp.finfo(apart.dtype).eps * jnp.maximum(jnp.abs(a1), jnp.abs(a2))
+    return jnp.where(jnp.abs(apart) <= rounding, 0, apart).astype(like.dtype) ** 2
 
 
 def doubled(x: Scalar | Float[Array, "..."]) -> Float[Array, "..."]:

@@ -5,9 +5,10 @@ numbers. Facts follow from the form alone, choices of precision from the numbers
 the inputs. All are cached by value, so that an equal network, typed again, costs nothing.
 """
 
+import dataclasses
 import functools
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +17,11 @@ from jaxtyping import Array, Int
 
 from widelimit._base.arrays import evaluating_now, value_of
 from widelimit._base.scalars import Scalar
-from widelimit._base.thresholds import CERTIFIED, CUT_OFF, EQUAL_NORMS
+from widelimit._base.thresholds import CERTIFIED, CUT_OFF, EQUAL_NORMS, UNROLLED
 from widelimit.activations import Activation, How
 from widelimit.interpret import Facts
 from widelimit.interpret import facts as facts_of
-from widelimit.layers import Dense, Layer, Serial
+from widelimit.layers import Dense, Identity, Layer, Repeat, Serial
 
 from ._loops import with_loops
 from ._variances import choose_how
@@ -103,9 +104,9 @@ def example(form: Form) -> Layer:
 @functools.lru_cache(maxsize=512)
 def without_widths(form: Form) -> Form:
     """The same form for networks of any stated widths: at infinite width they mean nothing."""
-    is_dense = lambda node: isinstance(node, Dense)
-    bare = lambda node: Dense(w_std=node.w_std, b_std=node.b_std) if is_dense(node) else node
-    return split(jax.tree.map(bare, example(form), is_leaf=is_dense))[0]
+    wide = lambda node: isinstance(node, Layer) and getattr(node, "width", None) is not None
+    bare = lambda node: dataclasses.replace(node, width=None) if wide(node) else node
+    return split(jax.tree.map(bare, example(form), is_leaf=wide))[0]
 
 
 @functools.lru_cache(maxsize=512)
@@ -123,6 +124,32 @@ def facts(form: Form) -> Facts:
 def closed(form: Form) -> bool:
     """Whether all moments are formulas (or are integrated in the plane in any case)."""
     return all(act.closed_form or bool(act.breaks) for act in facts(form).activations)
+
+
+def angular(form: Form) -> bool:
+    """Whether all activations act on correlations alone, by a short formula."""
+    return all(act.angular is not None for act in facts(form).activations)
+
+
+@functools.lru_cache(maxsize=512)
+def unrolled(form: Form, numbers: tuple[float, ...]) -> tuple[Form, Numbers]:
+    """The network with its repetitions written out: a GPU computes all its layers in one pass."""
+    is_repeat = lambda node: isinstance(node, Repeat)
+
+    def write_out(node: Any) -> Any:
+        if not is_repeat(node):
+            return node
+        body = jax.tree.map(write_out, node.body, is_leaf=is_repeat)
+        return Serial(*[body] * node.times) if node.times else Identity()
+
+    return split(jax.tree.map(write_out, join(form, numbers), is_leaf=is_repeat))
+
+
+def for_backend(form: Form, numbers: tuple[float, ...], dtype: str) -> tuple[Form, Numbers]:
+    """Loops where a tile's state stays in the cache; on a GPU few and short layers written out."""
+    light = dtype == "float32" and angular(form) and facts(form).evaluated <= UNROLLED
+    flat = light and jax.default_backend() != "cpu"
+    return (unrolled if flat else looped)(form, numbers)
 
 
 def integrated(form: Form, how: How) -> list[Activation]:

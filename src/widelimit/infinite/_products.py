@@ -24,8 +24,9 @@ from ._evaluate import (
 )
 from ._host import capacity, host_points
 from ._layered import ByLayers, diagonal_of_sizes
-from ._matrix import Extra, gram
+from ._matrix import gram
 from ._plan import Numbers, Plan, facts, join, known, looped, without_widths
+from ._tile import Extra
 
 
 def diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
-from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import Inputs, as_inputs, convention
 from widelimit._base.scalars import Scalar
 from widelimit._base.shown import shown
+from widelimit._base.structured import Data, as_images
 from widelimit._base.types import Tensor
-from widelimit.describe import check
+from widelimit.describe import check, check_pixels
 from widelimit.interpret import Visit, facts, interpret, visits
 from widelimit.layers import Dense, Layer, Phi, Repeat, Residual, Serial
 
@@ -21,6 +21,7 @@ from ._correlation import as_points, correlation
 from ._evaluate import Request, choose_series, scope_of, sizes_of
 from ._pair import Pair
 from ._plan import split
+from ._spatial import images_of
 
 Layers = Float[Tensor, "layers n1 n2"]
 Pairs = Float[Array, "n1 n2"]
@@ -31,13 +32,13 @@ class Step(NamedTuple):
 
     Attributes:
         layer: The layer, as text.
-        nngp: The covariance after it, shape (n1, n2).
-        ntk: The tangent kernel after it, shape (n1, n2).
+        nngp: The covariance after it, shape (n1, n2), or (n1, n2, *pixels, *pixels) where there are pixels.
+        ntk: The tangent kernel after it.
     """
 
     layer: str
-    nngp: Float[Tensor, "n1 n2"]
-    ntk: Float[Tensor, "n1 n2"]
+    nngp: Float[Tensor, "n1 n2 ..."]
+    ntk: Float[Tensor, "n1 n2 ..."]
 
 
 @shown("the kernels of a network, layer by layer")
@@ -71,7 +72,7 @@ class Trace(NamedTuple):
         return {"layers": len(self.steps), **arrays}
 
 
-def trace(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Trace:
+def trace(net: Layer, x1: Data, x2: Data | None = None) -> Trace:
     r"""The layer-by-layer quantities behind `nngp` and `ntk`.
 
     For a ResNet $\Theta=K^{(L+1)}+\Pi^{(0)}K^{(1)}+\alpha^2\sum_l\Pi^{(l)}(\Sigma^{(l+1)}+K^{(l)}\dot\Sigma^{(l+1)})$
@@ -80,8 +81,8 @@ def trace(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Trace:
 
     Args:
         net: The network.
-        x1: Points, shape (n1, d).
-        x2: Points, shape (n2, d), or None for `x1`.
+        x1: Data, shape (n1, d).
+        x2: Data, shape (n2, d), or None for `x1`.
 
     Returns:
         The trace; arrays of shape (layers, n1, n2).
@@ -96,6 +97,8 @@ def trace(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Trace:
         True
     """
     check(net, ntk=True)
+    if facts(net).pixels:
+        return _trace_pixels(net, as_images(x1, x2))
     inputs = as_inputs(x1, x2)
     with convention(inputs):
         n1, n2 = sizes_of(inputs)
@@ -117,6 +120,17 @@ def trace(net: Layer, x1: ArrayLike, x2: ArrayLike | None = None) -> Trace:
             steps = tuple(Step(repr(v.layer), *value(v.after)) for v in single)
             record = Trace(steps, *_paper_quantities(net, single, root.after, value))
             return _in_convention(record, inputs)
+
+
+def _trace_pixels(net: Layer, inputs: Inputs) -> Trace:
+    """Of networks on pixels: every layer, no quantities of the papers."""
+    shape = inputs.x1.shape
+    check_pixels(net, tuple(shape[1:-1]), shape[-1])
+    with jax.enable_x64(True):
+        start = images_of(inputs.x1, inputs.x2, str(inputs.dtype), own=True)
+        states = [(v.layer, v.after.cross) for v in _in_order(visits(net, start))]
+        steps = tuple(Step(repr(l), p.size * p.rho, p.size * p.ntk) for l, p in states)
+        return _in_convention(Trace(steps, *(None,) * 5), inputs)
 
 
 def _in_convention(record: Trace, inputs: Inputs) -> Trace:

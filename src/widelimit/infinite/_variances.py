@@ -44,8 +44,9 @@ class Variances(State):
         self.seen.append((activation, self.q))
         return self._of(second_moment_now(activation, self.q))
 
-    def normalised(self) -> Self:
-        return self._of(jnp.where(self.q > 0, jnp.ones_like(self.q), 0))
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
+        total = self.q + eps
+        return self._of(jnp.where(self.q > 0, self.q / jnp.where(total > 0, total, 1), 0))
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         start = jnp.zeros_like(self.q) if skip is None else skip**2 * self.q

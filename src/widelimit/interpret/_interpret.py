@@ -9,8 +9,21 @@ from typing import TypeVar
 
 from widelimit._base.passes import layer_pass, once_for_each_network
 from widelimit._base.scalars import Scalar
-from widelimit.layers import Dense, Identity, Layer, Phi, Repeat, Residual, Scale, Serial, Sum
+from widelimit.layers import (
+    Dense,
+    Frozen,
+    Identity,
+    Layer,
+    LinearMap,
+    Phi,
+    Repeat,
+    Residual,
+    Scale,
+    Serial,
+    Sum,
+)
 
+from ._delegated import Untrained
 from ._facts import Facts
 from ._state import State, is_one
 
@@ -85,21 +98,31 @@ def propagate_sum(layer: Sum, state: S) -> S:
     return join(state, None, [(branch, 1.0) for branch in layer.branches])
 
 
+@propagate.register
+def propagate_frozen(layer: Frozen, state: S) -> S:
+    """The body, its weights as they are drawn."""
+    return interpret(layer.body, Untrained(state)).state
+
+
 def join(state: S, skip: Scalar | None, branches: Iterable[tuple[Layer, Scalar]]) -> S:
     """Skip · x + Σ factor · branch(x), for branches that all see the signal x.
 
-    Branches that only multiply x by a number are the same random variable, not independent ones: their
-    multiples are added up first (x + x is 2x, of four times the variance, not twice).
+    Branches without weights are linear maps of the same random variable, not independent ones: they are
+    added up first (x + x is 2x, of four times the variance, not twice).
     """
     parts = []
+    linear = None if skip is None else LinearMap(((skip, ()),))
     for branch, factor in branches:
         out = interpret(branch, state.branched())
-        multiple = facts(branch).factor
-        if multiple is None:
+        found = facts(branch).linear
+        if found is None:
             parts.append(out if is_one(factor) else out.scaled(factor))
         else:
-            skip = multiple * factor if skip is None else skip + multiple * factor
-    return state.joined(skip, parts)
+            multiple = found if is_one(factor) else found.times(factor)
+            linear = multiple if linear is None else linear.plus(multiple)
+    if linear is None or linear.factor is not None:
+        return state.joined(None if linear is None else linear.factor, parts)
+    return state.mapped(linear).joined(1.0, parts)
 
 
 @once_for_each_network

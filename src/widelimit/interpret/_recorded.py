@@ -1,14 +1,13 @@
 """A network's history: the signal before and behind each layer, as a tree of visits."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
-from widelimit.activations import Activation
 from widelimit.layers import Layer
 
+from ._delegated import Delegated
 from ._interpret import interpret
 from ._state import Rule, State
 
@@ -32,7 +31,7 @@ class Visit(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Recorded(State, Generic[S]):
+class Recorded(Delegated[S], Generic[S]):
     """Any state, with a log of what happened to it.
 
     Attributes:
@@ -40,35 +39,10 @@ class Recorded(State, Generic[S]):
         log: The visits so far, of the layer that is being visited.
     """
 
-    state: S
     log: list[Visit]
 
     def _of(self, state: S) -> Self:
         return type(self)(state, self.log)
-
-    def weighted(self, width: int | None) -> Self:
-        return self._of(self.state.weighted(width))
-
-    def scaled(self, factor: Scalar) -> Self:
-        return self._of(self.state.scaled(factor))
-
-    def biased(self, b_std: Scalar) -> Self:
-        return self._of(self.state.biased(b_std))
-
-    def trained(self) -> Self:
-        return self._of(self.state.trained())
-
-    def activated(self, activation: Activation) -> Self:
-        return self._of(self.state.activated(activation))
-
-    def normalised(self) -> Self:
-        return self._of(self.state.normalised())
-
-    def branched(self) -> Self:
-        return self._of(self.state.branched())
-
-    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
-        return self._of(self.state.joined(skip, [part.state for part in parts]))
 
     def repeated(self, step: Callable[[Self], Self], times: Any) -> Self:
         """Written out, whatever the state itself would do: each step is a visit."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
 from widelimit.activations import Activation
-from widelimit.layers import Layer
+from widelimit.layers import Attention, Layer, LinearMap, Window
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Int
@@ -78,9 +78,47 @@ class State(abc.ABC):
     def activated(self, activation: Activation) -> Self:
         r"""Each channel through $\varphi$."""
 
-    def normalised(self) -> Self:
-        """Divided by its root mean square over the channels: every variance becomes 1."""
+    def untrained(self) -> Self:
+        """What was drawn since `weighted` stays as it is drawn."""
+        return self
+
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
+        r"""Divided by the root of its mean square plus eps: over the channels of each pixel, or over "all"."""
         raise self.refusal("a signal is normalised")
+
+    def centred(self, over: str = "channels") -> Self:
+        """Minus its mean over the channels (and pixels); nothing for a Gaussian signal of mean zero."""
+        return self
+
+    def dropped(self, keep: Scalar) -> Self:
+        """Each entry kept with a probability and divided by it, independently for each input."""
+        raise self.refusal("entries are dropped")
+
+    # --- what layers do to pixels ---------------------------------------------------------------
+
+    def windowed(self, window: Window, width: int | None) -> Self:
+        r"""Each window multiplied by fresh weights: $\sum_oW_ox_{p(o)}/\sqrt{Fn}$."""
+        raise self.refusal("a window slides over pixels")
+
+    def localised(self) -> Self:
+        """What was drawn since `windowed` is drawn anew for each pixel: pixels are independent."""
+        raise self.refusal("each pixel has weights of its own")
+
+    def mapped(self, pixels: LinearMap) -> Self:
+        """A linear map of the pixels, the same for all channels."""
+        raise self.refusal("pixels are combined")
+
+    def flattened(self) -> Self:
+        """All pixels as channels of one vector."""
+        raise self.refusal("pixels become channels")
+
+    def positioned(self, std: Scalar, decay: float | None, *, trained: bool = True) -> Self:
+        """Plus trained embeddings of the pixels' positions (`layers.Positions`)."""
+        raise self.refusal("positions are added")
+
+    def attended(self, queries: Self, layer: Attention, *, trained: bool = True) -> Self:
+        """These values mixed by attention weights, which queries and keys make of a signal; trained or not."""
+        raise self.refusal("pixels attend to each other")
 
     # --- how signals meet -----------------------------------------------------------------------
 
@@ -94,6 +132,14 @@ class State(abc.ABC):
 
         The branches are independent of each other and, given this signal, have mean zero.
         """
+
+    def concatenated(self, parts: Sequence[Self], widths: Sequence[int]) -> Self:
+        """The channels of branches that grew out of this signal, in these proportions."""
+        raise self.refusal("channels are concatenated")
+
+    def multiplied(self, parts: Sequence[Self]) -> Self:
+        """The product of independent branches that grew out of this signal."""
+        raise self.refusal("branches are multiplied")
 
     def repeated(self, step: Callable[[Self], Self], times: "int | Int[Array, '']") -> Self:
         """The result of `times` steps, each with weights of its own."""

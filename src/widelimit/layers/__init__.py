@@ -1,8 +1,27 @@
 """The description language: a network is an expression made of these words."""
 
+from ._attention import Attention as Attention
+from ._attention import Positions as Positions
+from ._attention import position_covariance as position_covariance
+from ._conv import Conv as Conv
+from ._conv import ConvLocal as ConvLocal
+from ._conv import ConvTranspose as ConvTranspose
+from ._image_models import cnn as cnn
+from ._image_models import myrtle as myrtle
+from ._image_models import wide_resnet as wide_resnet
 from ._layer import Layer as Layer
 from ._layer import Serial as Serial
 from ._layer import Sum as Sum
+from ._maps import LinearMap as LinearMap
+from ._maps import Neighbours as Neighbours
+from ._maps import Pool as Pool
+from ._maps import Resized as Resized
+from ._maps import Whole as Whole
+from ._mixing import Concat as Concat
+from ._mixing import Dropout as Dropout
+from ._mixing import Frozen as Frozen
+from ._mixing import LayerNorm as LayerNorm
+from ._mixing import Product as Product
 from ._models import mlp as mlp
 from ._models import resnet as resnet
 from ._nodes import Dense as Dense
@@ -11,3 +30,14 @@ from ._nodes import Phi as Phi
 from ._nodes import Repeat as Repeat
 from ._nodes import Residual as Residual
 from ._nodes import Scale as Scale
+from ._pool import Aggregate as Aggregate
+from ._pool import AvgPool as AvgPool
+from ._pool import Flatten as Flatten
+from ._pool import GlobalAvgPool as GlobalAvgPool
+from ._pool import GlobalSumPool as GlobalSumPool
+from ._pool import Resize as Resize
+from ._pool import SumPool as SumPool
+from ._windows import Sites as Sites
+from ._windows import Window as Window
+from ._windows import centre as centre
+from ._windows import flat_table as flat_table

@@ -15,7 +15,8 @@ from ._layer import Layer, as_layer
 _HIGHEST = 64  # the degree of a polynomial or power whose Gaussian moments are worth computing
 
 
-def _as_width(width: Any) -> int | None:
+def as_width(width: Any) -> int | None:
+    """A stated width, or None."""
     return None if width is None else as_count(width, "width", minimum=1)
 
 
@@ -68,7 +69,7 @@ class Dense(Layer):
         b_std: $\sigma_b\ge0$; 0 means that the layer has no bias.
     """
 
-    width: int | None = eqx.field(default=None, static=True, converter=_as_width)
+    width: int | None = eqx.field(default=None, static=True, converter=as_width)
     w_std: Scalar = eqx.field(default=1.0, converter=as_scalar)
     b_std: Scalar = eqx.field(default=0.0, converter=as_scalar)
 

@@ -9,7 +9,10 @@ from ._eigen import eigh as eigh
 from ._low_rank import LowRank as LowRank
 from ._low_rank import Preconditioner as Preconditioner
 from ._low_rank import partial_cholesky as partial_cholesky
+from ._operator import KernelOperator as KernelOperator
 from ._ridge import RidgePath as RidgePath
 from ._ridge import leave_one_out as leave_one_out
 from ._ridge import ridge_path as ridge_path
+from ._store import Job as Job
+from ._store import StoredGram as StoredGram
 from ._tiles import TiledGram as TiledGram

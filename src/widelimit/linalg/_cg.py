@@ -1,20 +1,30 @@
-"""Conjugate gradients on tiles: SciPy's iteration, our matrix, an outcome as a value."""
+"""Conjugate gradients with a kernel matrix that is not stored, refined to what was promised."""
 
 import dataclasses
+import time
 from collections.abc import Callable
+from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy.sparse.linalg import LinearOperator, cg
 
 from widelimit._base.renamed import renamed_argument
 from widelimit._base.shown import shown
-from widelimit._base.types import Seed
+from widelimit._base.types import Seed, Tensor
 
+from ._checkpoint import Checkpoint
 from ._cholesky import _ridge
 from ._low_rank import Preconditioner, partial_cholesky
-from ._tiles import TiledGram
+from ._nystrom import Nystrom
+from ._operator import KernelOperator
+
+Columns = Float[Tensor, "n k"]
+Row = Float[Tensor, " k"]
+_GAIN = 1e-4  # of the residual in one round: beyond, entries in float32 only pretend
+_ROUNDS = 8
 
 
 @shown("what conjugate gradients found")
@@ -26,46 +36,61 @@ class Solution:
         x: The solution, of the right-hand side's shape.
         converged: Whether the residual is below the tolerance.
         steps: Iterations, each one product with the matrix.
-        residual: |b - A x| / |b|, computed anew at the end.
+        residual: The largest |b - A x| / |b| of the columns, computed anew at the end in float64.
+        rounds: How often the residual was computed anew.
+        rank: Of the preconditioner.
+        seconds: How long it took.
     """
 
     x: Float[np.ndarray, " n *k"]
     converged: bool
     steps: int
     residual: float
+    rounds: int = 1
+    rank: int = 0
+    seconds: float = 0.0
 
 
 @renamed_argument(seed="key")
 def conjugate_gradients(
-    gram: TiledGram,
+    gram: KernelOperator,
     b: ArrayLike,
     ridge: ArrayLike = 0.0,
     *,
+    exact: KernelOperator | None = None,
     rank: int | None = None,
     tolerance: float = 1e-6,
     max_steps: int = 1000,
     key: Seed = 0,
     callback: Callable[[int], None] | None = None,
+    checkpoint: str | Path | None = None,
 ) -> Solution:
-    r"""Solve $(K+\mathrm{diag}(\mathrm{ridge}))\,x=b$ with products by tiles only.
+    r"""Solve $(K+\mathrm{diag}(\mathrm{ridge}))\,x=b$ with products only.
 
-    Several right-hand sides are solved as one system, so that each tile is computed once for all.
+    Several right-hand sides share each product. After every round the residual is computed anew with
+    `exact`, and the next round solves for what is left: the tolerance holds for the residual that is
+    reported, not for one that is updated along the way and drifts from it.
 
     Args:
         gram: $K$.
         b: Shape (n,) or (n, k).
         ridge: A number or one for each row.
-        rank: Columns of the preconditioner; None chooses about sqrt(n) * 4, 0 none.
+        exact: The same matrix in higher precision, for the residuals; None: `gram` itself.
+        rank: Columns of the preconditioner; None chooses about 4 sqrt(n) on the host and 10 sqrt(n) on a
+            device, 0 none.
         tolerance: Of |b - A x| / |b|.
         max_steps: Where to give up; the outcome then says so.
         key: Of the preconditioner's pivots.
         callback: Called with the number of steps done.
+        checkpoint: A file to which the state is saved about once a minute and after each round, and from
+            which a run that was stopped goes on; removed when done.
 
     Returns:
         The solution with its outcome; nothing is raised when it did not converge.
 
     Example:
         >>> import numpy as np
+        >>> from widelimit.linalg import TiledGram
         >>> kernel = lambda a, b=None: np.exp(-np.abs(a - (a if b is None else b).T))
         >>> x = np.linspace(0, 9, 50)[:, None]
         >>> s = conjugate_gradients(TiledGram(kernel, x, tile=20), np.sin(x[:, 0]), 0.1)
@@ -80,56 +105,136 @@ def conjugate_gradients(
     if tolerance <= 0:
         raise ValueError(f"tolerance must be positive, got {tolerance}.")
     ridge = _ridge(ridge, gram.size)
-    length = float(np.linalg.norm(b))
-    if length == 0:
+    if not b.any():
         return Solution(np.zeros_like(b), True, 0, 0.0)
-    weights = ridge if b.ndim == 1 else ridge[:, None]
-    product = lambda v: gram @ v + weights * v
-    steps = 0
-
-    def count(_: Float[np.ndarray, " nk"]) -> None:
-        nonlocal steps
-        steps += 1
-        if callback is not None:
-            callback(steps)
-
-    x, _ = cg(
-        _operator(product, b.shape),
-        b.ravel(),
-        rtol=tolerance / 2,  # the recursive residual drifts from the true one
-        maxiter=max_steps,
-        M=_preconditioner(gram, ridge, rank, key, b.shape),
-        callback=count,
+    start = time.perf_counter()
+    saved = Checkpoint.at(checkpoint, b, ridge, tolerance)
+    with jax.enable_x64(True):
+        system = _System(gram, exact or gram, ridge, rank, key)
+        run = _Run(system, b.reshape(len(b), -1), max_steps, callback, saved)
+        x, residual = run.until(tolerance)
+    saved.remove()
+    return Solution(
+        np.asarray(x).reshape(b.shape),
+        residual <= tolerance,
+        run.steps,
+        residual,
+        run.rounds,
+        system.rank,
+        time.perf_counter() - start,
     )
-    x = x.reshape(b.shape)
-    residual = float(np.linalg.norm(b - product(x))) / length
-    return Solution(x, residual <= tolerance, steps, residual)
 
 
-def _operator(
-    function: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]
-) -> LinearOperator:
-    size = int(np.prod(shape))
-    flat = lambda v: function(v.reshape(shape)).ravel()
-    return LinearOperator((size, size), matvec=flat, dtype=np.float64)  # pyright: ignore
+class _System:
+    """The matrix with its ridge, its careful version and its approximate inverse."""
+
+    def __init__(
+        self,
+        gram: KernelOperator,
+        exact: KernelOperator,
+        ridge: Float[np.ndarray, " n"],
+        rank: int | None,
+        key: Seed,
+    ):
+        self.gram, self.exact = gram, exact
+        self.ridge = gram.vector(ridge)[:, None]
+        host = isinstance(self.ridge, np.ndarray)
+        if rank is None:
+            rank = min(gram.size, int((4 if host else 10) * np.sqrt(gram.size)))
+        self.rank, self._inverse = 0, None
+        if rank and host:
+            low = partial_cholesky(gram, rank, key=key)
+            self.rank = len(low.pivots)
+            self._inverse = Preconditioner.of(low, ridge) if self.rank else None
+        elif rank:
+            self._inverse = Nystrom(gram, jnp.asarray(ridge), rank, key=key)
+            self.rank = self._inverse.rank
+
+    def inverse(self, v: Columns) -> Columns:
+        """An approximate solution of A u = v."""
+        return v if self._inverse is None else self._inverse(v)  # pyright: ignore[reportArgumentType]
+
+    def product(self, v: Columns) -> Columns:
+        """A v."""
+        return self.gram @ v + self.ridge * v
+
+    def residual(self, b: Columns, x: Columns) -> Columns:
+        """The residual b - A x, carefully."""
+        return b - (self.exact @ x + self.ridge * x)
 
 
-def _preconditioner(
-    gram: TiledGram,
-    ridge: Float[np.ndarray, " n"],
-    rank: int | None,
-    key: Seed,
-    shape: tuple[int, ...],
-) -> LinearOperator | None:
-    if rank is None:
-        rank = min(gram.size, int(4 * np.sqrt(gram.size)))
-    if rank == 0:
-        return None
-    low = partial_cholesky(gram, rank, key=key)
-    if not low.pivots.size:
-        return None
-    # What is left out has eigenvalues around its mean diagonal; without it a small ridge would
-    # make the preconditioner stiff in directions that it does not know.
-    left = low.error * float((low.factor**2).sum()) / (1 - low.error) / gram.size
-    floor = max(1e-12 * float((low.factor**2).sum(1).max()), 1e-300)
-    return _operator(Preconditioner(low, ridge + left, floor), shape)
+class _Run:
+    """The iteration; its state is what a checkpoint holds."""
+
+    def __init__(
+        self,
+        system: _System,
+        b: Float[np.ndarray, "n k"],
+        max_steps: int,
+        callback: Callable[[int], None] | None,
+        saved: Checkpoint,
+    ):
+        self.system, self.max_steps, self.callback, self.saved = system, max_steps, callback, saved
+        self.b = system.gram.vector(b)
+        self.length = _norms(self.b)
+        self.length = np.where(self.length > 0, self.length, 1)
+        self.steps = self.rounds = 0
+
+    def until(self, tolerance: float) -> tuple[Columns, float]:
+        """Rounds until the careful residual of every column is below the tolerance."""
+        x, left = 0 * self.b, self.b
+        inner: tuple[Columns, ...] | None = None
+        if self.saved.found is not None:
+            state = self.saved.found
+            self.steps, self.rounds = int(state["steps"]), int(state["rounds"])
+            x, left = (self.system.gram.vector(state[name]) for name in ("x", "left"))
+            if "d" in state:
+                inner = tuple(self.system.gram.vector(state[name]) for name in ("d", "r", "p"))
+        worst = float((_norms(left) / self.length).max())
+        while self.rounds < _ROUNDS:
+            goal = max(tolerance / 2 / worst, _GAIN)
+            x = x + self._round(x, left, goal, inner)
+            inner, before = None, worst
+            left = self.system.residual(self.b, x)
+            worst = float((_norms(left) / self.length).max())
+            self.rounds += 1
+            self._save(x, left)
+            # No round may hope for more than the arithmetic gives.
+            if worst <= tolerance or self.steps >= self.max_steps or worst > before / 4:
+                break
+        return x, worst
+
+    def _round(
+        self, x: Columns, left: Columns, goal: float, inner: tuple[Columns, ...] | None
+    ) -> Columns:
+        """An approximate solution of A d = left."""
+        d, r, p = inner or (0 * left, left, self.system.inverse(left))
+        rz = (r * self.system.inverse(r)).sum(0)
+        limit = goal * _norms(left)
+        while self.steps < self.max_steps and (_norms(r) > limit).any():
+            q = self.system.product(p)
+            curve = (p * q).sum(0)
+            a = _ratio(rz, curve)
+            d, r = d + a * p, r - a * q
+            z = self.system.inverse(r)
+            rz, before = (r * z).sum(0), rz
+            p = z + _ratio(rz, before) * p
+            self.steps += 1
+            if self.callback is not None:
+                self.callback(self.steps)
+            if self.saved.due:
+                self._save(x, left, d=d, r=r, p=p)
+        return d
+
+    def _save(self, x: Columns, left: Columns, **inner: Columns) -> None:
+        self.saved.write(steps=self.steps, rounds=self.rounds, x=x, left=left, **inner)
+
+
+def _norms(v: Columns) -> Float[np.ndarray, " k"]:
+    return np.sqrt(np.asarray((v * v).sum(0)))
+
+
+def _ratio(a: Row, b: Row) -> Float[np.ndarray, "1 k"]:
+    """a/b for each column, 0 where a column has converged exactly."""
+    a, b = np.asarray(a), np.asarray(b)
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)[None, :]

@@ -12,7 +12,7 @@ from widelimit._base.renamed import renamed_argument
 from widelimit._base.shown import shown
 from widelimit._base.types import Seed
 
-from ._tiles import TiledGram
+from ._operator import KernelOperator
 
 (_pstrf,) = scipy.linalg.get_lapack_funcs(("pstrf",), dtype=np.float64)
 _EPS = np.finfo(np.float64).eps
@@ -37,7 +37,7 @@ class LowRank:
 
 
 @renamed_argument(seed="key")
-def partial_cholesky(gram: TiledGram, rank: int, *, block: int = 64, key: Seed = 0) -> LowRank:
+def partial_cholesky(gram: KernelOperator, rank: int, *, block: int = 64, key: Seed = 0) -> LowRank:
     r"""Randomly pivoted partial Cholesky, a block of columns at a time.
 
     Pivots are drawn with probability proportional to the diagonal of what is left,
@@ -57,6 +57,7 @@ def partial_cholesky(gram: TiledGram, rank: int, *, block: int = 64, key: Seed =
         >>> import numpy as np
         >>> linear = lambda a, b=None: a @ (a if b is None else b).T
         >>> x = np.arange(12.0).reshape(6, 2)  # the matrix has rank 2
+        >>> from widelimit.linalg import TiledGram
         >>> low = partial_cholesky(TiledGram(linear, x), rank=4)
         >>> low.factor.shape[1], bool(low.error < 1e-12)
         (2, True)
@@ -65,7 +66,7 @@ def partial_cholesky(gram: TiledGram, rank: int, *, block: int = 64, key: Seed =
         Chen, Epperly, Tropp and Webber (2025), Randomly pivoted Cholesky.
     """
     rng = as_generator(key)
-    left = gram.diagonal()
+    left = np.array(gram.diagonal())
     total = float(left.sum())
     factor = np.zeros((gram.size, min(rank, gram.size)), order="F")
     pivots: list[int] = []
@@ -74,7 +75,7 @@ def partial_cholesky(gram: TiledGram, rank: int, *, block: int = 64, key: Seed =
         alive = np.flatnonzero(left > 0)
         count = min(block, factor.shape[1] - done, len(alive))
         chosen = rng.choice(alive, count, replace=False, p=left[alive] / left[alive].sum())
-        columns = gram.columns(chosen) - factor[:, :done] @ factor[chosen, :done].T
+        columns = np.asarray(gram.columns(chosen)) - factor[:, :done] @ factor[chosen, :done].T
         kept, part = _orthogonal_part(columns, chosen)
         if not kept.size:
             break
@@ -118,6 +119,14 @@ class Preconditioner:
         inner = f.T @ self._scaled
         inner[np.diag_indices(len(inner))] += 1
         self._inner = scipy.linalg.cho_factor(inner, lower=True, overwrite_a=True)
+
+    @classmethod
+    def of(cls, low: LowRank, ridge: Float[np.ndarray, " n"]) -> "Preconditioner":
+        """For a ridge that may be 0: what is left out counts by the mean of its diagonal."""
+        known = low.factor**2
+        # Without it a small ridge would make it stiff in directions that it does not know.
+        left = low.error * float(known.sum()) / (1 - low.error) / len(ridge)
+        return cls(low, ridge + left, max(1e-12 * float(known.sum(1).max()), 1e-300))
 
     def __call__(self, v: Float[np.ndarray, " n *k"]) -> Float[np.ndarray, " n *k"]:
         """Apply it to v of shape (n,) or (n, k)."""

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.types import Tensor
@@ -74,9 +74,13 @@ class TiledGram:
                     yield rows, columns, self._kept[start:stop].reshape(shape)
                     start = stop
 
+    def vector(self, v: ArrayLike) -> Float[np.ndarray, " n *k"]:
+        """A vector (n,), or several (n, k), in float64."""
+        return np.asarray(v, dtype=np.float64)
+
     def __matmul__(self, v: ArrayLike) -> Float[np.ndarray, " n *k"]:
         """K v for v of shape (n,) or (n, k)."""
-        v = np.asarray(v, dtype=np.float64)
+        v = self.vector(v)
         if v.ndim not in (1, 2) or len(v) != self.size:
             raise ValueError(f"v must have {self.size} rows, got shape {v.shape}.")
         out = np.zeros_like(v)
@@ -86,9 +90,9 @@ class TiledGram:
                 out[columns] += block.T @ v[rows]
         return out
 
-    def columns(self, index: Int[np.ndarray, " k"] | list[int]) -> Float[np.ndarray, "n k"]:
+    def columns(self, index: ArrayLike) -> Float[np.ndarray, "n k"]:
         """K[:, index], shape (n, len(index)), computed by strips of rows."""
-        picked = self.x[np.asarray(index)]
+        picked = self.x[np.asarray(index, dtype=int)]
         out = np.empty((self.size, len(picked)))
         for rows in self._edges:
             whole = self._whole(rows)

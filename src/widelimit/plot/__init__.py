@@ -12,11 +12,12 @@ from ._everyday import run as run
 from ._finite import kernel_on_the_circle as kernel_on_the_circle
 from ._finite import ntk_ellipse as ntk_ellipse
 from ._finite import power_law as power_law
+from ._finite import predicted as predicted
+from ._finite import required_width as required_width
 from ._finite import stability as stability
 from ._finite import trained_networks as trained_networks
 from ._finite import width_convergence as width_convergence
 from ._save import Animation as Animation
-from ._save import note as note
 from ._save import save as save
 from ._signal import correlation_maps as correlation_maps
 from ._signal import depth_effect as depth_effect
@@ -29,6 +30,7 @@ from ._spectrum import spectrum as spectrum
 from ._style import COLOURS as COLOURS
 from ._style import angle_axis as angle_axis
 from ._style import figure as figure
+from ._style import plain_ticks as plain_ticks
 from ._style import pyplot as pyplot
 from ._style import style as style
 from ._style import width_axis as width_axis

@@ -46,8 +46,49 @@ def width_convergence(result: Any) -> Any:
     label = _exponent(result.rate, result.rate_stderr)
     measured = result.widths, result.error, result.stderr, result.rate
     power_law(panels[0, 0], *measured, label, COLOURS[0])
+    if result.predicted is not None:
+        predicted(panels[0, 0], result.widths, result.predicted, COLOURS[1])
     panels[0, 0].legend()
     panels[0, 0].set_ylabel(r"$\Vert\hat\Theta-\Theta\Vert_F$")
+    return fig
+
+
+def predicted(
+    panel: Any, n: Any, values: Any, colour: str, label: str = "first order in $1/n$"
+) -> None:
+    """What theory says, beside what was measured.
+
+    Args:
+        panel: The axes.
+        n: Widths.
+        values: Predicted at each.
+        colour: Of the line.
+        label: Of the line; empty for none.
+    """
+    panel.plot(n, values, "--", color=colour, linewidth=1.2, label=label or None)
+
+
+def required_width(depths: Any, widths: Any, rtol: float) -> Any:
+    """The width that a kernel right to `rtol` needs, against depth, for several networks.
+
+    Args:
+        depths: Shape (depths,).
+        widths: Name to widths, each of shape (depths,).
+        rtol: The relative standard deviation that is allowed.
+
+    Returns:
+        The figure.
+    """
+    fig, panels = figure()
+    panel = panels[0, 0]
+    for i, (name, values) in enumerate(widths.items()):
+        panel.plot(depths, values, "o-", color=COLOURS[i % len(COLOURS)], markersize=3, label=name)
+    panel.set_xscale("log", base=2)
+    panel.set_yscale("log")
+    panel.set_ylim(top=6 * max(max(values) for values in widths.values()))  # room for the legend
+    panel.set_xlabel("depth $L$")
+    panel.set_ylabel(f"width for {100 * rtol:g} %")
+    panel.legend(loc="upper left", frameon=False, fontsize=8)
     return fig
 
 

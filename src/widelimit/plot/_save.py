@@ -6,23 +6,6 @@ from typing import Any, NamedTuple
 
 from ._style import pyplot, style
 
-_INCHES = 0.047  # for a letter of a note, on average
-
-
-def note(fig: Any, text: str) -> None:
-    """A line below the panels that says how the figure was computed.
-
-    Args:
-        fig: The figure.
-        text: A sentence without its full stop; broken after each semicolon where the figure is
-            narrower than it.
-    """
-    if not text:
-        return
-    if len(text) * _INCHES > fig.get_figwidth():
-        text = text.replace("; ", ";\n")
-    fig.supxlabel(text[0].upper() + text[1:] + ".", fontsize=6.5, color="0.35")
-
 
 class Animation(NamedTuple):
     """A figure that moves; `save` writes it.
@@ -38,12 +21,13 @@ class Animation(NamedTuple):
     frames: int
 
 
-def save(drawn: Any, stem: Path) -> str:
+def save(drawn: Any, stem: Path, about: str = "") -> str:
     """Write a figure as PNG and PDF, or an animation as GIF, and free its memory.
 
     Args:
         drawn: The figure, or an `Animation`.
         stem: The path without its ending.
+        about: What it shows and how it was computed, in words; kept inside the file, not drawn.
 
     Returns:
         The name of the file to show.
@@ -59,7 +43,9 @@ def save(drawn: Any, stem: Path) -> str:
         name, fig = f"{stem.name}.png", drawn
         fig.draw_without_rendering()
         fig.set_layout_engine("none")  # it is laid out once, not again for each file
-        fig.savefig(stem.with_name(name), dpi=160)
-        fig.savefig(stem.with_name(f"{stem.name}.pdf"), metadata={"CreationDate": None})
+        words = {"Description": about} if about else {}
+        fig.savefig(stem.with_name(name), dpi=160, metadata=words)
+        words = {"CreationDate": None} | ({"Subject": about} if about else {})
+        fig.savefig(stem.with_name(f"{stem.name}.pdf"), metadata=words)
     pyplot().close(fig)
     return name

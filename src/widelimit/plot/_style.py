@@ -78,6 +78,19 @@ def angle_axis(panel: Any) -> None:
     panel.set_xlim(-np.pi, np.pi)
 
 
+def plain_ticks(axis: Any) -> None:
+    """Numbers in full, at 1, 2 and 5 of each decade, on a logarithmic axis of few decades.
+
+    Args:
+        axis: `panel.xaxis` or `panel.yaxis`.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def width_axis(panel: Any, widths: Any) -> None:
     """A logarithmic axis whose ticks are the widths themselves, as plain numbers.
 

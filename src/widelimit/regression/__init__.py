@@ -17,6 +17,7 @@ from ._evidence import log_marginal_likelihood as log_marginal_likelihood
 from ._family import Family as Family
 from ._fit import Ridge as Ridge
 from ._fit import fit as fit
+from ._gram import gram as gram
 from ._kernel import FunctionKernel as FunctionKernel
 from ._kernel import Kernel as Kernel
 from ._kernel import as_kernel as as_kernel
@@ -31,4 +32,6 @@ from ._posterior import posterior as posterior
 from ._posterior import prior as prior
 from ._problem import Problem as Problem
 from ._ridge import ridge as ridge
+from ._solvers import CG as CG
+from ._solvers import Cholesky as Cholesky
 from ._spectral import Spectral as Spectral

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from widelimit._base.arrays import as_array, common_dtype, is_jax, is_transformed
+from widelimit._base.arrays import as_array, as_plain, common_dtype, is_jax, is_transformed
+from widelimit.infinite import PreparedKernel
 from widelimit.layers import Layer
 
 from ._blocks import block_problem, given_problem
@@ -36,7 +37,9 @@ def as_problem(net: Layer | None, x: object, y: object, kernel: KernelLike) -> P
                 "network's kernel ('ntk', 'nngp')."
             )
         return given_problem(x, y)
-    function = as_kernel(net, kernel)
+    function, x = as_kernel(net, kernel), as_plain(x, "x")
+    if x.ndim > 2 and isinstance(function, PreparedKernel):
+        function, x = function.of_rows(tuple(x.shape[1:])), x.reshape(len(x), -1)
     points = as_array(x, "x", rank=2, layout="(points, features)")
     flat = np.asarray(y).ndim < 2
     targets = as_array(y, "y", rank=1 if flat else 2, layout="(points,) or (points, outputs)")

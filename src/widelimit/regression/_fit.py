@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import math
-import warnings
 
 import numpy as np
 from jaxtyping import Float
@@ -15,9 +14,7 @@ from widelimit.linalg import (
     Eigen,
     RidgePath,
     Solution,
-    TiledGram,
     cholesky,
-    conjugate_gradients,
     eigh,
     leave_one_out,
 )
@@ -27,8 +24,8 @@ from ._data import NewPoints, Targets
 from ._kernel import Answer, strips
 from ._phi import flow
 from ._problem import Problem
+from ._solvers import CG, Solver, as_solver
 
-DENSE = 20_000  # points up to which the matrix is held in memory (3 GiB)
 _SUBSET = 4000  # points on which the ridge is chosen where the matrix is not held
 _CHUNK = 64  # variances computed together by CG
 
@@ -173,9 +170,9 @@ class Ridge:
         return factor.half_solve(np.asfortranarray(right), overwrite=True)
 
     def _solve_by_cg(self, cross: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "n m"]:
-        gram, ridges = self.problem.tiled(), self.ridge / self.problem.data.weights
+        ridges, solver = self.ridge / self.problem.data.weights, CG(verbose=False)
         parts = [
-            _by_cg(gram, np.ascontiguousarray(cross[i : i + _CHUNK].T), ridges, 1e-6).x
+            solver.solve(self.problem, np.ascontiguousarray(cross[i : i + _CHUNK].T), ridges).x
             for i in range(0, len(cross), _CHUNK)
         ]
         return np.concatenate(parts, axis=1)
@@ -186,8 +183,8 @@ def fit(
     ridge: Choice,
     *,
     t: float = math.inf,
-    solver: str = "auto",
-    tolerance: float = 1e-6,
+    solver: str | Solver = "auto",
+    **options: object,
 ) -> Ridge:
     """Fit weighted points: what every regression of this library goes through.
 
@@ -196,17 +193,16 @@ def fit(
         ridge: A number; several to choose from; "loo" or "evidence".
         t: Training time.
         solver: "cholesky"; "cg", which never stores the matrix; "auto": the first up to `DENSE`
-            points.
-        tolerance: Of the relative residual of CG.
+            points; or a value, `Cholesky()` or `CG(...)`.
+        **options: Of `CG`, where it is chosen by name.
 
     Returns:
         The fit.
     """
-    if not isinstance(solver, str) or solver not in ("auto", "cholesky", "cg"):
-        raise ValueError(f"solver must be 'auto', 'cholesky' or 'cg', got {solver!r}.")
     data = problem.data
-    if solver == "cg" or (solver == "auto" and len(data.points) > DENSE):
-        return _iterate(problem, ridge, t, tolerance)
+    way = as_solver(solver, len(data.points), **options)
+    if isinstance(way, CG):
+        return _iterate(problem, ridge, t, way)
     targets = data.root * data.targets
     if not isinstance(ridge, str) and np.ndim(ridge) == 0 and t == math.inf:
         value, path = as_float(ridge, "ridge"), None
@@ -232,7 +228,7 @@ def evidence(model: Ridge) -> float:
     return -(float((half**2).sum()) + outputs * (volume + n * math.log(2 * math.pi))) / 2
 
 
-def _iterate(problem: Problem, ridge: Choice, t: float, tolerance: float) -> Ridge:
+def _iterate(problem: Problem, ridge: Choice, t: float, solver: CG) -> Ridge:
     if t < math.inf:
         raise ValueError(
             "Training for a finite time needs an eigendecomposition, which solver='cg' avoids. "
@@ -248,19 +244,5 @@ def _iterate(problem: Problem, ridge: Choice, t: float, tolerance: float) -> Rid
             "or choose it on a subset with solver='cholesky'."
         )
     value = as_float(ridge, "ridge")
-    outcome = _by_cg(problem.tiled(), data.targets, value / data.weights, tolerance)
+    outcome = solver.solve(problem, data.targets, value / data.weights)
     return Ridge(problem, value, outcome.x, outcome=outcome)
-
-
-def _by_cg(
-    gram: TiledGram, right: Targets, ridges: Float[np.ndarray, " n"], tolerance: float
-) -> Solution:
-    outcome = conjugate_gradients(gram, right, ridges, tolerance=tolerance)
-    if not outcome.converged:
-        warnings.warn(
-            f"CG stopped after {outcome.steps} steps with residual {outcome.residual:.1e}; "
-            f"{tolerance:.1e} was asked for. A larger ridge converges faster.",
-            UserWarning,
-            stacklevel=4,
-        )
-    return outcome

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from widelimit._base.arrays import as_array, is_transformed
+from widelimit._base.arrays import as_array, as_plain, is_transformed
 from widelimit._base.shown import shown
 from widelimit.linalg import TiledGram
 
@@ -90,6 +90,10 @@ class Problem:
         """New points, checked against the training points."""
         if is_transformed(x):
             raise TypeError(f"{name} is being traced; the solvers work on concrete arrays.")
+        x = as_plain(x, name)
+        layout = getattr(self.kernel, "layout", None)
+        if layout is not None and tuple(x.shape[1:]) == layout:
+            x = x.reshape(len(x), -1)
         points = np.asarray(as_array(x, name, rank=2, layout="(points, features)"), np.float64)
         if points.shape[1] != self.inputs.shape[1]:
             raise ValueError(

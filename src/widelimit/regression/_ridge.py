@@ -1,6 +1,7 @@
 """Kernel ridge regression with a network's kernel."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from ._choose import Choice
 from ._fit import Ridge, fit
 from ._kernel import KernelLike
 from ._problem import Problem
+from ._solvers import Solver
 
 
 def ridge(
@@ -21,8 +23,12 @@ def ridge(
     ridge: Choice = 1e-3,
     *,
     kernel: KernelLike = "ntk",
-    solver: str = "auto",
+    solver: str | Solver = "auto",
     tolerance: float = 1e-6,
+    rank: int | None = None,
+    precision: str = "float64",
+    checkpoint: str | Path | None = None,
+    verbose: bool | None = None,
 ) -> Ridge:
     r"""Kernel ridge regression with leave-one-out errors in closed form.
 
@@ -40,8 +46,14 @@ def ridge(
             (n1, n2, k, k) for k outputs; or "precomputed": `predict` then takes the kernel of new
             points with the training points.
         solver: "cholesky"; "cg", which never stores the matrix and gives no leave-one-out errors;
-            "auto" takes the first up to 20000 points.
-        tolerance: Of the relative residual of CG.
+            "auto" takes the first up to 20000 points; or a value, `regression.CG(...)`, with the
+            options below.
+        tolerance: Of the relative residual of CG, computed anew in the end.
+        rank: Columns of CG's preconditioner; None: about 10 sqrt(n).
+        precision: Of CG: "float64" refines products in float32 until a residual in float64 is below the
+            tolerance; "float32" does not.
+        checkpoint: A file from which CG goes on if it was stopped.
+        verbose: Whether CG shows its progress; None: where it takes longer than a minute.
 
     Returns:
         The fitted model.
@@ -62,7 +74,8 @@ def ridge(
             raise ValueError(f"ridge must be numbers, 'loo' or 'evidence', got {ridge!r}.")
     elif np.ndim(ridge) == 0:
         ridge = check_noise(ridge, problem)
-    return reaching(fit(problem, ridge, solver=solver, tolerance=tolerance))
+    options = {"rank": rank, "precision": precision, "checkpoint": checkpoint, "verbose": verbose}
+    return reaching(fit(problem, ridge, solver=solver, tolerance=tolerance, **options))
 
 
 def check_noise(noise: object, problem: Problem) -> float:

@@ -25,7 +25,7 @@ from widelimit.activations import (
 from widelimit.activations import get as get_activation
 
 Law = Callable[[Activation, np.random.Generator], None]
-_SIZE = 24
+_SIZE, _LARGEST = 24, 144
 
 
 def _output(
@@ -33,15 +33,16 @@ def _output(
 ) -> tuple[np.ndarray, np.ndarray]:
     """E[phi phi] and E[phi' phi'] at correlations rho, as the kernels use them."""
     rho = np.asarray(rho, dtype=float)
-    # One size for nearly all laws, so that they share a program.
-    padded = np.pad(rho, (0, max(_SIZE - rho.size, 0)))
+    # One size for nearly all laws, so that they share a program; for all, where entries cost nothing.
+    size = _LARGEST if act.closed_form else _SIZE
+    padded = np.pad(rho, (0, max(size - rho.size, 0)))
     with jax.enable_x64(True):
         how = How(terms_needed(act, [q1, q2], 1e-12))
         value, dot = _moments(act, how, q1, q2, 1 - padded, 1 + padded)
         return np.asarray(value)[: rho.size], np.asarray(dot)[: rho.size]
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(quick_jit, static_argnums=(0, 1))
 def _moments(
     act: Activation, how: How, q1: Scalar, q2: Scalar, minus: jax.Array, plus: jax.Array
 ) -> tuple[jax.Array, jax.Array]:

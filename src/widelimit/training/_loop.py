@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from widelimit.finite import FiniteNetwork
+from widelimit.finite import FiniteNetwork, has_dropout, is_frozen
 
 from ._optimiser import tangent_kernel
 
@@ -34,10 +34,11 @@ class Program(NamedTuple):
     path: bool
     lanes: bool
 
-    def outputs(self, params: Any, x: Any) -> Any:
-        """Outputs of shape (points, k)."""
+    def outputs(self, params: Any, x: Any, key: Any = None) -> Any:
+        """Outputs of shape (points, k); with a key, entries are dropped where the network does that."""
         model = self.model
-        y = model.apply(params, x) if isinstance(model, FiniteNetwork) else model(params, x)
+        finite = isinstance(model, FiniteNetwork)
+        y = model.apply(params, x, key) if finite else model(params, x)
         return y.reshape(len(x), -1)
 
     def map(self, f: Any, *axes: int | None) -> Any:
@@ -92,9 +93,13 @@ def start(program: Program, params: Any, dtype: Any) -> State:
 
 def _step(program: Program, state: State, x: Any, y: Any, key: Any) -> State:
     """One step of one network."""
+    network = program.model if isinstance(program.model, FiniteNetwork) else None
     loss, gradient = _gradient(program, state, x, y, key)
     with lenient():
         updates, optimiser = program.optimiser.update(gradient, state.optimiser, state.params)
+    if network is not None:  # an optimiser may move also what has no gradient
+        still = lambda path, u: jnp.zeros_like(u) if is_frozen(path) else u
+        updates = jax.tree_util.tree_map_with_path(still, updates)
     params = jax.tree.map(lambda p, u: p + u.astype(p.dtype), state.params, updates)
     path = state.path + length(updates) if program.path else state.path
     first = (state.bad < 0) & ~jnp.isfinite(loss)
@@ -106,10 +111,13 @@ def _gradient(program: Program, state: State, x: Any, y: Any, key: Any) -> Any:
     """Loss and gradient on the points of this step; the last step of a pass sees what is left."""
     batches = -(-len(x) // program.batch)
     left = len(x) - (batches - 1) * program.batch
+    noise = None
+    if isinstance(program.model, FiniteNetwork) and has_dropout(program.model.net):
+        noise = jax.random.fold_in(jax.random.fold_in(key, state.step), 1)
 
     def on(size: int) -> Any:
         xb, yb = _batch(program, x, y, key, state.step, size)
-        objective = lambda p: program.loss(program.outputs(p, xb), yb)
+        objective = lambda p: program.loss(program.outputs(p, xb, noise), yb)
         return jax.value_and_grad(objective)(state.params)
 
     if left == program.batch:

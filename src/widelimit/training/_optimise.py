@@ -10,10 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from widelimit._base.arrays import as_array
 from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
-from widelimit.finite import FiniteNetwork, HeldModel, as_model, has_frozen_parts
+from widelimit.finite import FiniteNetwork, HeldModel, as_model, as_points, has_frozen_parts
 
 from . import _checkpoint as checkpoints
 from ._interrupt import stretches
@@ -43,7 +42,7 @@ def optimise(
     Args:
         model: A `FiniteNetwork`; a function of (params, points); or an Equinox module of single
             points, which is its own parameters.
-        x: Training points, shape (n, d).
+        x: Training points, shape (n, d) or (n, *spatial, channels).
         y: Targets, shape (n,) or (n, k).
         params: Initial parameters; None draws them with `key`. Needed for a plain function. Of a tree
             that holds more than weights, an Equinox module say, the floating point arrays are trained.
@@ -63,7 +62,7 @@ def optimise(
                 outputs of a step: its learning rate is n k times larger), "huber", "logistic",
                 "cross-entropy", or a function of (f, y) that sums over the points.
             record: The steps to record, or how many, evenly spaced after the first. None: 0 and the end.
-            probe: Points whose outputs are recorded, shape (points, d).
+            probe: Points whose outputs are recorded, shaped like those of x.
             path: Whether to record the length of the path of the parameters.
             drift: Whether to record the drift of the tangent kernel.
             keep_best: Whether to keep the parameters of least training loss, compared after each pass.
@@ -122,7 +121,7 @@ def optimise_many(
 
     Args:
         model: A `FiniteNetwork`.
-        x: Training points, shape (n, d).
+        x: Training points, shape (n, d) or (n, *spatial, channels).
         y: Targets, shape (n,) or (n, k).
         keys: JAX keys or integers, or a number of networks (keys 0, 1, ...).
         side_by_side: Whether all are trained in one program (`jax.vmap`), which is faster for small
@@ -150,8 +149,8 @@ def optimise_many(
     if np.ndim(keys) == 0 and not hasattr(keys, "__iter__"):
         keys = range(as_count(keys, "keys", minimum=1))
     keys = [as_key(key) for key in keys]
-    x = as_array(x, "x", rank=2, layout="(points, features)")
-    count = model.num_params(x.shape[1], np.shape(y)[1] if np.ndim(y) == 2 else None)
+    shape = as_points(model.net, x).x1.shape[1:]
+    count = model.num_params(shape, np.shape(y)[1] if np.ndim(y) == 2 else None)
     if side_by_side is None:
         limit = _SIDE_BY_SIDE.get(jax.default_backend(), 2**33)
         side_by_side = count * len(keys) * 16 <= limit

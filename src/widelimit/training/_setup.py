@@ -11,7 +11,7 @@ import numpy as np
 
 from widelimit._base.arrays import as_array, float_dtype
 from widelimit.dynamics import as_loss, check_targets
-from widelimit.finite import FiniteNetwork
+from widelimit.finite import FiniteNetwork, as_points
 
 from ._loop import Program
 from ._optimiser import critical_rate, named_optimiser, warn_if_unstable
@@ -33,15 +33,15 @@ def initial(model: Any, params: Any, key: Any, x: Any, y: Any, dtype: Any) -> An
         if not jax.tree.leaves(eqx.filter(params, eqx.is_inexact_array_like)):
             raise ValueError(f"params holds no floating point numbers to train: {params!r}.")
         return params
-    x = as_array(x, "x", rank=2, layout="(points, features)")
+    shape = as_points(model.net, x).x1.shape[1:]
     outputs = np.shape(y)[1] if np.ndim(y) == 2 else None
     if params is None:
-        return model.init(key, x.shape[1], outputs, dtype=dtype)
-    drawn = jax.eval_shape(lambda: model.init(0, x.shape[1], outputs))
+        return model.init(key, shape, outputs, dtype=dtype)
+    drawn = jax.eval_shape(lambda: model.init(0, shape, outputs))
     if jax.tree.structure(params) != jax.tree.structure(drawn):
         raise ValueError(
             f"params do not fit the network {model.net!r}: their tree has another structure. Draw them "
-            f"with its init(key, input_dim={x.shape[1]})."
+            f"with its init(key, input_dim={shape[0] if len(shape) == 1 else shape})."
         )
     return params
 
@@ -55,7 +55,7 @@ def precision(params: Any) -> Any:
 def prepare(model: Any, params: Any, x: Any, y: Any, options: Options, *, lanes: int) -> Run:
     """Check everything before any work, and settle the learning rate."""
     dtype = np.dtype(float_dtype(params))
-    x = as_array(x, "x", rank=2, layout="(points, features)")
+    x = _points(model, x, "x", dtype)
     flat = np.ndim(y) == 1
     layout = "(points,)" if flat else "(points, outputs)"
     y = np.asarray(as_array(y, "y", rank=1 if flat else 2, layout=layout)).reshape(len(y), -1)
@@ -65,12 +65,12 @@ def prepare(model: Any, params: Any, x: Any, y: Any, options: Options, *, lanes:
     batch = options.batch(len(x))
     passes = -(-len(x) // batch)
     total = options.total(passes)
-    probe = _probe(options.probe, x.shape[1], dtype)
+    probe = _probe(model, options.probe, x, dtype)
     record = options.records(total)
     numbers = 0 if probe is None else len(probe) * y.shape[1]
     numbers += y.size**2 if options.drift else 0
     _check_memory(len(record), numbers, dtype, max(lanes, 1))
-    x, y = jnp.asarray(x, dtype), jnp.asarray(y, dtype)
+    y = jnp.asarray(y, dtype)
     fixed = (model, as_loss(options.loss), None, batch, options.shuffle, options.path)
     program = Program(*fixed, lanes=lanes > 0)
     shape = _outputs(program, params, x)
@@ -101,13 +101,25 @@ def _outputs(program: Program, params: Any, x: Any) -> tuple[int, ...]:
         ) from error
 
 
-def _probe(probe: Any, features: int, dtype: Any) -> Any:
+def _points(model: Any, x: Any, name: str, dtype: Any) -> Any:
+    """Checked points in the dtype of the weights, with pixels where the network reads them."""
+    if isinstance(model, FiniteNetwork):
+        found = as_points(model.net, x).x1
+    else:
+        found = as_array(x, name, rank=max(np.ndim(x), 2), layout="(points, features)")
+    real = lambda a: jnp.issubdtype(a.dtype, jnp.floating)
+    return jax.tree.map(lambda a: jnp.asarray(a, dtype if real(a) else None), found)
+
+
+def _probe(model: Any, probe: Any, x: Any, dtype: Any) -> Any:
     if probe is None:
         return None
-    probe = as_array(probe, "probe", rank=2, layout="(points, features)")
-    if probe.shape[1] != features:
-        raise ValueError(f"probe has {probe.shape[1]} features, x has {features}.")
-    return jnp.asarray(probe, dtype)
+    probe = _points(model, probe, "probe", dtype)
+    if probe.shape[1:] != x.shape[1:]:
+        if len(x.shape) == 2 and len(probe.shape) == 2:
+            raise ValueError(f"probe has {probe.shape[1]} features, x has {x.shape[1]}.")
+        raise ValueError(f"Points of probe have shape {probe.shape[1:]}, those of x {x.shape[1:]}.")
+    return probe
 
 
 def _check_memory(records: int, numbers: int, dtype: Any, lanes: int) -> None:

@@ -15,7 +15,7 @@ from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
 from widelimit.activations import Activation, exact_dual, mpmath
 from widelimit.analysis._zonal import half_rule
-from widelimit.interpret import State, interpret
+from widelimit.interpret import State, facts, interpret
 from widelimit.layers import Layer
 
 
@@ -53,9 +53,10 @@ class Exact(State):
         ntk = [slope * t for (_, slope), t in zip(values, self.ntk, strict=True)]
         return type(self)(formula(self.q, self.q, self.q)[0], [value for value, _ in values], ntk)
 
-    def normalised(self) -> Self:
-        over = lambda values: [value / self.q for value in values]
-        return type(self)(self.q / self.q, over(self.k), over(self.ntk))
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
+        size = self.q + eps
+        divided = lambda values: [value / size for value in values]
+        return type(self)(self.q / size, divided(self.k), divided(self.ntk))
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         parts = [*parts] if skip is None else [*parts, self.scaled(skip)]
@@ -108,6 +109,8 @@ def precise_moments(
         The eigenvalues, and the largest value of the kernel.
     """
     m = mpmath().mp
+    for activation in facts(net).activations:
+        exact_dual(activation, digits)  # refuses what it does not know before any work
     bits = int(digits * 3.33) + 64 + 2 * largest.bit_length()
     x, w = _rule(nodes, bits)
     with m.workprec(bits + 16):

@@ -34,7 +34,7 @@ class Degrees(State):
     def scaled(self, factor: Scalar) -> Self:
         return self
 
-    def normalised(self) -> Self:
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
         return self
 
     def biased(self, b_std: Scalar) -> Self:

@@ -58,6 +58,12 @@ def _draw(result: Result) -> Any:
     },
     ignores=("samples",),
     order=16,
+    caption=(
+        "Left: upper bounds of how fast the output can change with the input, growing "
+        r"exponentially with depth. Middle: the largest $\alpha$ for which the ResNet's bound is "
+        "below the MLP's; it approaches $2/9$ and is 0 at $L=1$. Right: real networks stay orders "
+        "of magnitude below their bounds, so the bounds alone decide little."
+    ),
 )
 def jacobian_bounds(
     s: Setting,

@@ -9,12 +9,14 @@ from jaxtyping import Array, Float
 
 from widelimit.analysis import smoothness
 from widelimit.finite import FiniteNetwork, finite, width_convergence
-from widelimit.plot import figure
+from widelimit.plot import figure, predicted
 
 from .._experiment import experiment
 from .._result import Found, Result, Table, Verdict, judge
 from .._setting import Setting, angles, networks
 from ._panels import inside, look, power, words
+
+_FIELDS = ("error", "stderr", "rate", "rate_stderr", "predicted")
 
 
 def _draw(result: Result) -> Any:
@@ -24,6 +26,8 @@ def _draw(result: Result) -> Any:
     for i, (name, c) in enumerate(data["curves"].items()):
         measured, colour = (c["error"], c["stderr"], c["rate"]), look(name, i)["color"]
         power(panel, data["widths"], measured, words(name), colour)
+        if c.get("predicted") is not None:
+            predicted(panel, data["widths"], c["predicted"], colour, "" if i else "first order")
     panel.set_ylabel("$\\|\\hat\\Theta-\\Theta\\|_F$")
     inside(panel)
     return fig
@@ -38,6 +42,11 @@ def _draw(result: Result) -> Any:
     takes={"depth": 5, "alpha": 0.1, "activation": "relu"},
     ignores=("samples",),
     order=17,
+    caption=(
+        "The distance of a network's kernel from the limit against the width, both axes "
+        "logarithmic: a power of $n$ is a straight line, and theory expects the slope $-1/2$ "
+        "(fitted slopes in the legend)."
+    ),
 )
 def convergence(
     s: Setting, *, widths: Sequence[int] = (64, 128, 256, 512), draws: int = 12, products: int = 100
@@ -57,15 +66,20 @@ def convergence(
     curves, rows = {}, []
     for name, net in nets.items():
         found = width_convergence(net, x, widths, samples=draws, key=s.seed, progress=count)
-        fields = ("error", "stderr", "rate", "rate_stderr")
-        curves[name] = {field: getattr(found, field) for field in fields}
-        rows += [(name, *row) for row in zip(widths, found.error, found.stderr, strict=True)]
+        curves[name] = {field: getattr(found, field) for field in _FIELDS}
+        expected = [np.nan] * len(widths) if found.predicted is None else found.predicted
+        columns = widths, found.error, found.stderr, expected
+        rows += [(name, *row) for row in zip(*columns, strict=True)]
     product, readout = {}, {}
     for n in (min(widths), max(widths)):
         product[n], readout[n] = _spreads(finite(nets["MLP"], n), x[:2], products, s.seed)
         counter.add(draws)
     tables = (
-        Table("Distance to the limit", ("network", "width", "error", "std. error"), tuple(rows)),
+        Table(
+            "Distance to the limit",
+            ("network", "width", "error", "std. error", "predicted to first order"),
+            tuple(rows),
+        ),
         Table(
             f"Standard deviation over {products} MLPs of width n",
             ("quantity", *(f"n = {n}" for n in product)),
@@ -79,11 +93,29 @@ def convergence(
             {n: abs(c["rate"] + 0.5) <= 0.1 + 2 * c["rate_stderr"] for n, c in curves.items()},
             ", ".join(f"{n}: {c['rate']:.2f} ± {c['rate_stderr']:.2f}" for n, c in curves.items()),
         ),
+        *_constants(curves),
         _falls("product f(x) f(y)", "product", product, ": f converges in distribution only"),
         _falls("last-layer kernel", "last layer", readout, ""),
     )
     data = {"widths": list(widths), "curves": curves}
     return Found(data, tables, verdicts, f"{draws} networks for each width; L = {s.depth}")
+
+
+def _constants(curves: dict[str, dict[str, Any]]) -> tuple[Verdict, ...]:
+    """Whether the constant of n^(-1/2) is the predicted one, at the largest width."""
+    known = {name: c for name, c in curves.items() if c["predicted"] is not None}
+    if not known:
+        return ()
+    last = lambda c, field: float(c[field][-1])
+    ratio = {name: last(c, "error") / last(c, "predicted") for name, c in known.items()}
+    allowed = {name: 0.1 + 3 * last(c, "stderr") / last(c, "error") for name, c in known.items()}
+    verdict = judge(
+        "The constant of n^(-1/2) is the one that the first order in 1/n gives.",
+        "At the largest width, measured and predicted distance agree within 10 % plus 3 standard errors.",
+        {name: abs(ratio[name] - 1) <= allowed[name] for name in known},
+        ", ".join(f"{name}: {value:.2f} of the prediction" for name, value in ratio.items()),
+    )
+    return (verdict,)
 
 
 def _spreads(

@@ -43,6 +43,11 @@ def _draw(result: Result) -> Any:
     draws=_draw,
     takes={"depth": 3, "alpha": 0.5, "activation": "relu", "count": 6, "samples": "equispaced"},
     order=18,
+    caption=(
+        "One network (solid) and the closed form started from the same function (dashed), from "
+        "left to right in time. They move together: the coarse shape is learnt within 10 steps, "
+        "the rest takes hundreds. Grey: the target."
+    ),
 )
 def descent(s: Setting, *, width: int = 512, steps: Sequence[int] = (0, 10, 50, 200, 500)) -> Found:
     """One network followed through training, and its limit started from the same function.

@@ -9,13 +9,14 @@ from jaxtyping import ArrayLike, Float
 from widelimit.dynamics import train
 from widelimit.finite import finite
 from widelimit.layers import mlp
-from widelimit.plot import COLOURS, Animation, figure, note
+from widelimit.plot import COLOURS, Animation, figure
 from widelimit.training import kernel_ellipse, optimise
 
 from .._experiment import experiment
 from .._result import Found, Result, Table, Verdict, falling, judge
 from .._setting import Setting
 from ._digits import load_digits
+from ._panels import shared
 
 
 def _draw(result: Result) -> Any:
@@ -26,9 +27,10 @@ def _draw(result: Result) -> Any:
     for panel, (n, series) in zip(panels[0][1:], data["kernels"].items(), strict=True):
         for t, curve in enumerate(kernel_ellipse(series).outline()):
             shade = 0.15 + 0.85 * (t + 1) / len(series)
-            panel.plot(*curve.T, color=COLOURS[0], alpha=shade, lw=0.7)
+            label = "during training (darker is later)" if t + 1 == len(series) else None
+            panel.plot(*curve.T, color=COLOURS[0], alpha=shade, lw=0.7, label=label)
         _frame(panel, n, data)
-    note(fig, f"{result.size}; darker is later, dashed: infinite width")
+    shared(fig, panels[0][-1], "right", 2)
     return fig
 
 
@@ -44,7 +46,8 @@ def _images(panel: Any, images: Float[np.ndarray, "2 d"]) -> None:
 
 def _frame(panel: Any, n: str, data: dict[str, Any]) -> None:
     """The ellipse of the limit, in a frame that holds the ellipses of all widths."""
-    panel.plot(*kernel_ellipse(data["limit"]).outline().T, "--", color=COLOURS[1], lw=1.4)
+    style = {"color": COLOURS[1], "lw": 1.4, "label": "infinite width"}
+    panel.plot(*kernel_ellipse(data["limit"]).outline().T, "--", **style)
     every = (*data["kernels"].values(), data["limit"])
     reach = 1.15 * max(np.abs(kernel_ellipse(k).outline()).max() for k in every)
     panel.set_aspect("equal")
@@ -82,6 +85,12 @@ def _animate(result: Result) -> Animation:
     takes={"depth": 2, "activation": "relu"},
     ignores=("samples",),
     order=20,
+    caption=(
+        r"Of two images (left) the kernel is a $2\times2$ matrix, drawn as the ellipse "
+        r"$z^\top\Theta^{-1}z=1$. Its tilt says that learning one image changes the output at the "
+        "other. Training moves the ellipse of a narrow network; the wider the network, the less "
+        "it moves and the closer it stays to the limit (dashed)."
+    ),
 )
 def ellipse(
     s: Setting,

@@ -45,6 +45,12 @@ def _draw(result: Result) -> Any:
     draws=_draw,
     takes={"depths": (5, 15), "counts": (6, 10), "alphas": _ALPHAS},
     order=14,
+    caption=(
+        "erf is smooth, so no kernel has a kink (left, compare Figure 2), and all networks give "
+        "the same interpolant to within the width of a line. The exception is deep and "
+        r"unattenuated: $L=15$ with $\alpha=1$ (dashed), whose kernel is narrow without being "
+        "edgy."
+    ),
 )
 def erf(s: Setting) -> Found:
     """The measure of interpolants of erf networks, which have no kinks.

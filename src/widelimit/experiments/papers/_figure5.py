@@ -40,6 +40,11 @@ def _draw(result: Result) -> Any:
     draws=_draw,
     takes={"counts": (6, 10)},
     order=5,
+    caption=(
+        r"The reference of the measure $\mu_{\mathrm G}$. Its kernel has no kink (first panel), "
+        "its eigenvalues fall faster than exponentially (second: a straight line would be "
+        "exponential), and its interpolants (blue) are the smoothest that there are."
+    ),
 )
 def figure5(s: Setting) -> Found:
     r"""The kernel $\exp(-|x-x'|^2/2)$ on the circle and its interpolants."""

@@ -133,6 +133,13 @@ def _every(step: int, case: dict[str, Any]) -> dict[str, Any]:
     draws=_by_panel,
     takes={"depth": 5, "alphas": (1.0, 0.1), "activation": "relu"},
     order=3,
+    caption=(
+        "Lines: means over initialisations; bands: one standard deviation. These networks are "
+        "narrow, start as in practice and are trained sample by sample, so no theorem covers "
+        "them. Is the ordering of Figure 2 still there? Compare the means in the legends. Mind "
+        "the samples, too: a curve that misses them has not finished training, and is smooth for "
+        "that reason alone."
+    ),
 )
 def figure3(
     s: Setting,
@@ -223,6 +230,11 @@ _ADAM = {
     title="Networks trained with Adam on 20 samples",
     source=f"{PAPER}: Figure 8 (preprint), talk: Figure 4",
     order=8,
+    caption=(
+        "With 20 samples the target (grey, hidden) is well determined and all networks find it; "
+        "what differs is how they get from one sample to the next. Compare the mean roughness in "
+        "the legend, and the peaks."
+    ),
     **_ADAM,
 )
 def figure8(
@@ -245,6 +257,11 @@ def figure8(
     title="As Figure 8, with scalar inputs and biases",
     source=f"{PAPER}: Figure 9 (preprint)",
     order=9,
+    caption=(
+        "The input is the angle itself, not a point of the circle, so nothing makes the two ends "
+        "meet. The networks differ most where the target turns; what has not reached the samples "
+        "is not finished."
+    ),
     **_ADAM,
 )
 def figure9(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from widelimit.plot import COLOURS, angle_axis, power_law
+from widelimit.plot import COLOURS, angle_axis, plain_ticks, power_law
 
 from .._setting import target
 
@@ -103,13 +103,16 @@ def shapes(panel: Any, angles: Any, depth: str, *by_name: Mapping[str, Any]) -> 
     circle(panel, "\\Delta")
 
 
-def fits(panel: Any, grid: Any, case: Mapping[str, Any], measure: str = "mu") -> None:
-    """Interpolants, with a measure of each in the legend."""
+def fits(panel: Any, grid: Any, case: Mapping[str, Any]) -> None:
+    """Interpolants, with the measures of each in the legend: both, where both are known."""
     samples(panel, case)
-    values = {name: f"{value:.4g}" for name, value in case[measure].items()}
+    values = {name: f"{value:.4g}" for name, value in case["mu"].items()}
+    title = "$\\mu_{D2}$ (smaller is smoother)"
+    if "mu_gauss" in case:
+        values = {name: f"{v}; {case['mu_gauss'][name]:.2g}" for name, v in values.items()}
+        title = "$\\mu_{D2}$ (smaller is smoother); $\\mu_G$ (larger)"
     lines(panel.plot, grid, case["curves"], values, lw=1.2)
-    smaller = "$\\mu_{D2}$, smaller is smoother"
-    above(panel, smaller if measure == "mu" else "$\\mu_G$, larger is smoother")
+    above(panel, title)
 
 
 def power(panel: Any, n: Any, measured: tuple[Any, Any, float], label: str, colour: str) -> None:
@@ -118,3 +121,4 @@ def power(panel: Any, n: Any, measured: tuple[Any, Any, float], label: str, colo
     power_law(panel, n, values, stderr, rate, f"{label}: $n^{{{rate:.2f}}}$", colour)
     panel.set_xticks(n, [str(int(v)) for v in n])
     panel.set_xticks([], minor=True)
+    plain_ticks(panel.yaxis)

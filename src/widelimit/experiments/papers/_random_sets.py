@@ -85,7 +85,7 @@ def _draw(result: Result) -> Any:
     """How often one network is smoother than another."""
     data = result.data["shares"]
     cases = list(next(iter(data.values())))
-    ticks = [c.replace("L=", "L ").replace(", n=", "\n") for c in cases]
+    ticks = [c.replace("=", " = ").replace(", ", "\n") for c in cases]
     fig, panels = figure(1, 2, width=3.9, height=2.9, sharey=True)
     for panel, measure, title in zip(
         panels[0], ("mu_D2", "mu_G"), ("$\\mu_{D2}$", "$\\mu_G$, floor $10^{-8}$"), strict=True
@@ -96,7 +96,7 @@ def _draw(result: Result) -> Any:
             panel.plot(range(len(cases)), values, "os^Dv"[i] + "-", ms=4, lw=1, label=label)
         panel.axhline(50, color="0.6", lw=0.8, ls=":")
         panel.set_xticks(range(len(cases)), ticks, fontsize=7)
-        panel.set_xlabel("depth, number of samples")
+        panel.set_xlabel("depth $L$, number of samples $n$")
         panel.set_title(f"by {title}")
         panel.set_ylim(-4, 104)
     panels[0][0].set_ylabel("% of random sample sets")
@@ -118,6 +118,12 @@ def _draw(result: Result) -> Any:
     },
     ignores=("samples",),
     order=12,
+    caption=(
+        "Each point: in how many of the random sample sets the first network is smoother than the "
+        "second. At 100 % the ordering does not depend on the samples; at 50 % (dotted line) it "
+        r"is a coin toss. A ResNet beats the MLP nearly always; going on from $\alpha=0.1$ to "
+        r"$0.01$ gains nothing, and loses by $\mu_{\mathrm G}$."
+    ),
 )
 def random_sets(s: Setting, *, draws: int = 100) -> Found:
     """How often is one network smoother than another, over random sample sets?

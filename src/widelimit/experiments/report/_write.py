@@ -1,33 +1,42 @@
 """Writing the report and the list of verdicts."""
 
-import base64
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from widelimit._base.files import write_file
 
 from .._experiment import Outcome
+from ._figures import read_image
 from ._html import report_html
 
 _COLUMNS = ("figure", "claim", "verdict", "criterion", "evidence")
 
 
-def write_report(folder: Path, outcomes: Sequence[Outcome], *, full: bool = False) -> Path:
+def write_report(
+    folder: Path,
+    outcomes: Sequence[Outcome],
+    made: Mapping[str, str] | None = None,
+    *,
+    full: bool = False,
+) -> Path:
     """Write report.html, verdicts.csv and verdicts.json into the folder.
 
     Args:
         folder: Of the reproduction; the figures are read from it.
         outcomes: What `widelimit.experiments.reproduce` found.
+        made: Where the page comes from: version, date, seed, machine, command.
         full: Whether the full size was asked for.
 
     Returns:
         The path of the report.
     """
     images = {
-        f"{o.experiment.name}/{name}": _data_url(folder / o.experiment.name / name)
+        f"{o.experiment.name}/{name}": read_image(
+            folder / o.experiment.name / name, o.experiment.name
+        )
         for o in outcomes
         for name in o.files
         if (folder / o.experiment.name / name).is_file()
@@ -44,10 +53,5 @@ def write_report(folder: Path, outcomes: Sequence[Outcome], *, full: bool = Fals
     writer.writerows(row.values() for row in rows)
     write_file(folder / "verdicts.csv", text.getvalue())
     write_file(folder / "verdicts.json", json.dumps(rows, indent=1, ensure_ascii=False))
-    write_file(folder / "report.html", report_html(outcomes, images, full=full))
+    write_file(folder / "report.html", report_html(outcomes, images, made, full=full))
     return folder / "report.html"
-
-
-def _data_url(path: Path) -> str:
-    kind = "gif" if path.suffix == ".gif" else "png"
-    return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"

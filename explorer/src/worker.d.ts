@@ -1,0 +1,5 @@
+declare module "worker-source" {
+  const source: string;
+  export default source;
+}
+declare module "*.css";

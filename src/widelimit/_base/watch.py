@@ -1,0 +1,43 @@
+"""Long work says so before, and how far it is."""
+
+import sys
+import time
+
+MINUTE = 60.0  # seconds of expected work from which on something is said unasked
+_PAUSE = 2.0  # seconds between two words
+
+
+class Watch:
+    """To be called with the number of steps done.
+
+    Args:
+        label: What is being done.
+        expected: How many steps it takes, about.
+        verbose: Whether to tell; None: if it is expected to take longer than a minute.
+        skip: Steps at the start that are not typical, since they compile.
+    """
+
+    def __init__(self, label: str, expected: float, verbose: bool | None, skip: int = 1):
+        self._label, self._expected, self._verbose, self._skip = label, expected, verbose, skip
+        self._times = [time.perf_counter()]
+        self._said = -_PAUSE
+
+    def __call__(self, done: int) -> None:
+        now = time.perf_counter()
+        self._times.append(now)
+        typical = self._times[self._skip :]
+        if self._verbose is False or len(typical) < 2:
+            return
+        each = (now - typical[0]) / (len(typical) - 1)
+        if self._verbose is None:
+            self._verbose = each * self._expected > MINUTE
+        if self._verbose and now - self._said >= _PAUSE:
+            self._said = now
+            left = max(self._expected - done, 0) * each
+            text = f"{self._label}: {done} of about {self._expected:.0f}, {_span(left)} left"
+            end = "\r" if sys.stderr.isatty() else "\n"
+            print(text, file=sys.stderr, end=end, flush=True)
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

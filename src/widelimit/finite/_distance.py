@@ -1,0 +1,66 @@
+"""How far a network of this width is from its limit, to first order."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from widelimit._base.structured import Data
+from widelimit.describe import infer
+from widelimit.layers import Layer
+from widelimit.width import Fluctuations, expect_derived, fluctuations
+
+from ._parameterise import How
+
+
+def around_limit(net: Layer, how: How, x1: Data, x2: Data | None = None) -> Fluctuations:
+    """The fluctuations of the network's kernels, its width being the reference.
+
+    Example:
+        >>> import widelimit as wl
+        >>> fl = wl.finite(wl.resnet(depth=5, alpha=0.1), width=110).fluctuations([[1.0, 0.0]])
+        >>> round(float((fl.ntk_std() / fl.ntk)[0, 0]), 3)
+        0.1
+    """
+    if how.parameterisation != "ntk" or how.bias is not None:
+        raise ValueError(
+            "Distances from the limit are known for the NTK parameterisation with the biases that the "
+            f"description has; got {how.parameterisation!r}, bias={how.bias!r}."
+        )
+    return fluctuations(net, x1, x2, width=how.width)
+
+
+def with_distance(net: Layer, how: How) -> str:
+    """The network in words, and how far its tangent kernel is from the limit.
+
+    Example:
+        >>> import widelimit as wl
+        >>> print(wl.finite(wl.mlp(depth=1, w_std=2**0.5), width=300))
+        Repeat(...) >> Dense(...) at width 300: where |x|^2 = d, the tangent kernel of one network
+        scatters by 10.0 % around a mean that is 0.0 % off the limit
+    """
+    text = f"{net} at width {how.width}"
+    try:
+        found = around_limit(net, how, np.ones((1, 1)))
+    except ValueError as error:
+        return f"{text}; its distance from the limit is not known: {error}"
+    size = how.width * (float(found.ntk[0, 0]) or 1.0)
+    spread = (how.width * float(found.ntk_var[0, 0])) ** 0.5 / size
+    shift = abs(float(found.ntk_shift[0, 0])) / size
+    return (
+        f"{text}: where |x|^2 = d, the tangent kernel of one network scatters by {100 * spread:.1f} % "
+        f"around a mean that is {100 * shift:.1f} % off the limit"
+    )
+
+
+def expected_distances(
+    net: Layer, x: Float[np.ndarray, "n d"], widths: Sequence[int]
+) -> Float[np.ndarray, " widths"] | None:
+    """The root mean square of the tangent kernel's distance from its limit; None where not derived."""
+    try:
+        expect_derived(net)
+    except ValueError:
+        return None
+    outputs = infer(net, x.shape[1], 1).widths[-1]
+    found = [fluctuations(net, x, width=n).distance(outputs=outputs) for n in widths]
+    return np.array(found)

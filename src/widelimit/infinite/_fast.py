@@ -1,0 +1,301 @@
+"""Convolutional networks whose read-out is `Flatten` or a global pool, by slices of constant displacement."""
+
+import functools
+import math
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from widelimit._base.numerics import safe_divide, safe_sqrt
+from widelimit._base.passes import once_for_each_network
+from widelimit._base.thresholds import SLICE_PAIRS, SLICE_SIDE
+from widelimit.activations import How
+from widelimit.interpret import facts, interpret
+from widelimit.layers import Flatten, GlobalAvgPool, GlobalSumPool, Layer, Serial, Sites, Window
+
+from ._demand import demand
+from ._edges import HALF, Edge, frame, inverse
+from ._layered import kernel_values
+from ._pair import Pair
+from ._plan import Form, Numbers, example, join, split
+from ._slices import Slice, Tapes
+
+Array_ = Float[Array, "..."]
+
+
+class Stage(NamedTuple):
+    """A network as what slices see of it.
+
+    Attributes:
+        body: What acts on pixels, without its numbers.
+        tail: What acts on the vector behind the read-out.
+        readout: "flatten", "mean" or "sum".
+        sites: The sizes of the input's spatial axes.
+        around: The sizes of the circles on which displacements wrap.
+    """
+
+    body: Form
+    tail: Form
+    readout: str
+    sites: Sites
+    around: Sites
+
+
+class Side(NamedTuple):
+    """A batch of images on its way through the body.
+
+    Attributes:
+        unit: The pixels' directions, axes (*pixels, images, channels).
+        tape: What the slices read.
+        end: Shares of the read-out, axes (*pixels, images).
+        q: The variance behind the read-out, shape (images,).
+    """
+
+    unit: Array_
+    tape: list[Any]
+    end: Array_
+    q: Array_
+
+
+@once_for_each_network
+def staged(net: Layer, sites: Sites) -> tuple[Stage, Layer, Layer] | None:
+    """The network as a stage, its body and its tail; None where slices do not serve it."""
+    layers = net.layers if isinstance(net, Serial) else (net,)
+    kinds = {Flatten: "flatten", GlobalAvgPool: "mean", GlobalSumPool: "sum"}
+    place = next((i for i, layer in enumerate(layers) if type(layer) in kinds), None)
+    if place is None or not sites:
+        return None
+    body, tail = Serial(*layers[:place]), Serial(*layers[place + 1 :])
+    readout = kinds[type(layers[place])]
+    if facts(tail).pixels or (readout != "flatten" and demand(net).own):
+        return None
+    if any(not (act.closed_form or act.degree is not None) for act in facts(body).activations):
+        return None  # the general path chooses series by the variances that it meets
+    still, seen = readout == "flatten", []
+    walk = lambda q: interpret(body, Edge(q, sites, [], "float64", still, seen)).q
+    try:
+        with jax.enable_x64(True):
+            jax.eval_shape(walk, jax.ShapeDtypeStruct((*sites, 1), np.float64))
+    except ValueError:
+        return None
+    around = (1,) * len(sites) if still else _circles(sites, seen)
+    if around is None:
+        return None
+    return Stage(split(body)[0], split(tail)[0], readout, sites, around), body, tail
+
+
+def _circles(sites: Sites, seen: Sequence[tuple[Window, Sites]]) -> Sites | None:
+    """Room for what windows reach beyond the edge; None where paddings do not agree."""
+    wide = [(w, s) for w, s in seen if w.taps(len(s)) > 1]
+    circular = [w.padding == "circular" for w, _ in wide]
+    if any(circular):
+        return sites if all(circular) else None
+    room = [*sites]
+    for window, here in wide:
+        for axis, (_, _, _, front, behind) in enumerate(frame(window, here)):
+            room[axis] = max(room[axis], here[axis] + max(front, behind))
+    return tuple(room)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def side_of(stage: Stage, numbers: Numbers, x: Array_) -> Side:
+    """What belongs to single images, once for each; x of shape (n, *sites, channels)."""
+    k, channels = len(stage.sites), x.shape[-1]
+    wide = jnp.moveaxis(x.astype(jnp.float64), 0, k)
+    square = jnp.sum(wide**2, axis=-1)
+    norm = jnp.sqrt(jnp.where(square > 0, square, 1))
+    unit = (wide / norm[..., None]).astype(x.dtype)
+    tape: list[Any] = []
+    start = Edge(square / channels, stage.sites, tape, str(x.dtype), stage.readout == "flatten")
+    out = interpret(join(stage.body, numbers), start)
+    pixels = tuple(range(len(out.sites)))
+    if stage.readout == "flatten":
+        total = jnp.sum(out.q, axis=pixels, keepdims=True)
+        end = HALF * safe_sqrt(out.q) * inverse(total)
+        return Side(unit, tape, end.astype(x.dtype), total.reshape(-1) / math.prod(out.sites))
+    size = math.prod(out.sites) if stage.readout == "mean" else 1
+    root = safe_sqrt(out.q) / size
+    total = jnp.sum(root, axis=pixels)
+    end = safe_divide(root, jnp.broadcast_to(total, root.shape))
+    return Side(unit, tape, end.astype(x.dtype), total**2)
+
+
+Parts = tuple[Array_, Array_ | None, Array_ | None]
+
+
+def _along(a: Array_) -> Array_:
+    return a[..., :, None]
+
+
+def _across(a: Array_) -> Array_:
+    return a[..., None, :]
+
+
+def _through(
+    stage: Stage, wanted: tuple[str, ...], one: Side, two: Side, second: Callable[[Array_], Array_]
+) -> Parts:
+    """One slice through the body: 1 - rho, 1 + rho (or None), and the tangent kernel (or None)."""
+    u1, u2 = one.unit, two.unit
+    minus = plus = jnp.zeros((*u1.shape[:-1], u2.shape[-2]), u1.dtype)
+    for c in range(u1.shape[-1]):
+        a, b = _along(u1[..., c]), _across(u2[..., c])
+        minus, plus = minus + (a - b) ** 2, plus + (a + b) ** 2
+    tapes = Tapes(one.tape, two.tape, _along, second)
+    ntk = jnp.zeros_like(minus) if "ntk" in wanted else None
+    start = Slice(minus / 2, plus / 2, ntk, stage.sites, tapes, How())
+    out = interpret(example(stage.body), start)
+    return out.minus, out.above, out.ntk
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def flat_tile(stage: Stage, wanted: tuple[str, ...], one: Side, two: Side) -> Parts:
+    """The slice of displacement 0 with the weights of `Flatten`, not yet summed over pixels."""
+    minus, above, ntk = _through(stage, wanted, one, two, _across)
+    a, b = _along(one.end), _across(two.end)
+    weight, gap = 2 * a * b, (a - b) ** 2
+    above = None if above is None else weight * above + gap
+    return weight * minus + gap, above, None if ntk is None else weight * ntk
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def pooled_tile(
+    stage: Stage,
+    wanted: tuple[str, ...],
+    one: Side,
+    two: Side,
+    moves: Int[Array, "count axes"],
+    weights: Float[Array, " count"],
+) -> Parts:
+    """Sums over slices of these displacements, with these weights, not yet summed over pixels."""
+    tape = jax.tree.map(lambda a: _doubled(stage, a, 1), two.tape)
+    unit, end = _doubled(stage, two.unit, 2), _doubled(stage, two.end, 1)
+
+    def moved(i: Array) -> Side:
+        move = moves[i]
+        at = lambda a: _moved(stage, a, move, 1)
+        return Side(
+            _moved(stage, unit, move, 2), jax.tree.map(at, tape), at(end) * weights[i], two.q
+        )
+
+    def slice_(side: Side) -> Parts:
+        parts = _through(stage, wanted, one, side, _across)
+        weight = _along(one.end) * _across(side.end)
+        return jax.tree.map(lambda v: weight * v, parts)
+
+    def add(i: Array, carry: tuple[Parts, Side]) -> tuple[Parts, Side]:
+        """The next side is cut out while this one is used: in the carry it is an array, not an expression."""
+        sums, side = carry
+        return jax.tree.map(jnp.add, sums, slice_(side)), moved(jnp.minimum(i + 1, len(moves) - 1))
+
+    first = moved(jnp.int32(0))
+    blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(slice_, first))
+    sums, _ = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, (blank, first))
+    return sums
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def behind(
+    stage: Stage,
+    wanted: tuple[str, ...],
+    folded: bool,
+    numbers: Numbers,
+    sizes: tuple[Array_, Array_],
+    parts: Parts,
+) -> tuple[Array_, ...]:
+    """The kernels from the slices: a program of its own, so that XLA sums arrays, not expressions.
+
+    `folded`: half the displacements were summed; the others are the same with the images exchanged.
+    """
+    pixels = tuple(range(len(stage.sites)))
+    minus, above, ntk = jax.tree.map(lambda v: jnp.sum(v, axis=pixels), parts)
+    if folded:
+        minus, above, ntk = jax.tree.map(lambda v: v + v.T, (minus, above, ntk))
+    theta = jnp.zeros_like(minus) if ntk is None else ntk
+    pair = Pair(sizes[0][:, None], sizes[1][None, :], minus, above, theta)
+    out = interpret(join(stage.tail, numbers), pair)
+    return kernel_values(out, wanted, out.size)
+
+
+def _doubled(stage: Stage, a: Array_, tail: int) -> Array_:
+    """What belongs to pixels once around the circle, its empty places being 0, and again."""
+    for i, room in enumerate(stage.around):
+        axis = a.ndim - tail - len(stage.around) + i
+        n = a.shape[axis]
+        config = [(0, room - n if b == axis else 0, 0) for b in range(a.ndim)]
+        once = jax.lax.pad(a, jnp.zeros((), a.dtype), config)
+        again = jax.lax.slice_in_dim(once, 0, n - 1, axis=axis)
+        a = jnp.concatenate([once, again], axis=axis)
+    return a
+
+
+def _moved(stage: Stage, a: Array_, move: Int[Array, " axes"], tail: int) -> Array_:
+    """The pixels that lie by a displacement away."""
+    k = len(stage.around)
+    first = a.ndim - tail - k
+    starts, sizes = [jnp.int32(0)] * a.ndim, [*a.shape]
+    for i, room in enumerate(stage.around):
+        starts[first + i] = move[i]
+        sizes[first + i] = a.shape[first + i] - room + 1
+    return jax.lax.dynamic_slice(a, starts, sizes)
+
+
+def displacements(
+    around: Sites, *, half: bool
+) -> tuple[Int[np.ndarray, "count axes"], Float[np.ndarray, " count"]]:
+    """All displacements; or one of each d and -d, those that are their own negative with weight 1/2."""
+    grid = np.stack(np.meshgrid(*map(np.arange, around), indexing="ij"), -1).reshape(
+        -1, len(around)
+    )
+    if not half:
+        return grid.astype(np.int32), np.ones(len(grid))
+    number = lambda d: np.ravel_multi_index(tuple(d.T), around)
+    here, back = number(grid), number(-grid % np.array(around))
+    keep = here <= back
+    return grid[keep].astype(np.int32), np.where(here == back, 0.5, 1.0)[keep]
+
+
+def _dealt(
+    moves: Int[np.ndarray, "count axes"], weights: Float[np.ndarray, " count"]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """As many equal parts as there are cores, filled up with nothing: JAX runs them side by side."""
+    cores = max(1, min(os.cpu_count() or 1, 16)) if jax.default_backend() == "cpu" else 1
+    each = -(-len(moves) // cores)
+    fill = each * cores - len(moves)
+    moves = np.concatenate([moves, np.repeat(moves[:1], fill, axis=0)])
+    weights = np.concatenate([weights, np.zeros(fill)])
+    parts = range(0, each * cores, each)
+    return [(moves[i : i + each], weights[i : i + each]) for i in parts]
+
+
+def tile_side(stage: Stage, points: int) -> int:
+    """How many images a tile has along each side: its state stays in the cache."""
+    room = 2 ** int(math.log2(max(SLICE_PAIRS // math.prod(stage.sites), 1)) / 2)
+    return min(max(room, 8), SLICE_SIDE, 2 ** math.ceil(math.log2(points)))
+
+
+def slice_kernels(
+    stage: Stage,
+    wanted: tuple[str, ...],
+    numbers: tuple[Numbers, Numbers],
+    one: Side,
+    two: Side,
+    *,
+    same: bool,
+) -> tuple[Array_, ...]:
+    """The kernels of a tile; `same`: of images with themselves, of which half the displacements are enough."""
+    folded = same and stage.readout != "flatten"
+    if stage.readout == "flatten":
+        parts = flat_tile(stage, wanted, one, two)
+    else:
+        moves, weights = displacements(stage.around, half=folded)
+        chunks = [
+            pooled_tile(stage, wanted, one, two, m, w.astype(one.end.dtype))
+            for m, w in _dealt(moves, weights)
+        ]
+        parts = jax.tree.map(lambda *sums: sum(sums[1:], sums[0]), *chunks)
+    return behind(stage, wanted, folded, numbers[1], (one.q, two.q), parts)

@@ -1,0 +1,208 @@
+r"""Slices of constant displacement: the fast path of convolutional networks.
+
+For a fixed displacement $d=r-p$ convolutions of stride 1, activations, biases and residual branches act on the
+*image* $p\mapsto(1-\rho,\vartheta)(p,p+d)$ alone, a convolution as a box filter. So all layers run on one slice while
+it is in the cache, and its contribution is added to the read-out; the block of all pairs of pixels is never stored.
+`Flatten` needs the slice $d=0$ alone, a global pool the sum over all.
+
+Arrays have axes (*pixels, first input, second input), pairs innermost. What belongs to single images comes from the
+tapes of `_edges.py`.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from widelimit._base.scalars import Scalar
+from widelimit._base.types import Self
+from widelimit.activations import Activation, Cov, How, second_moment, transform
+from widelimit.interpret import State, is_zero
+from widelimit.layers import Sites, Window
+
+from ._edges import UNROLLED, frame, padded
+
+Array_ = Float[Array, "..."]
+Read = Callable[[Any], Any]
+
+
+class Tapes:
+    """The tapes of both sides, read in step.
+
+    Attributes:
+        first: Makes of a record of the first images what broadcasts against pairs.
+        second: The same for the second images.
+    """
+
+    def __init__(self, records1: Sequence[Any], records2: Sequence[Any], first: Read, second: Read):
+        self._pairs = iter([*zip(records1, records2, strict=True)])
+        self.first, self.second = first, second
+
+    def raw(self) -> tuple[Any, Any]:
+        """The next records as they are."""
+        return next(self._pairs)
+
+    def next(self) -> tuple[Any, Any]:
+        """The next records, ready to meet."""
+        one, two = self.raw()
+        return jax.tree.map(self.first, one), jax.tree.map(self.second, two)
+
+    def inner(self, records1: Sequence[Any], records2: Sequence[Any]) -> "Tapes":
+        """Those of one round of a loop."""
+        return Tapes(records1, records2, self.first, self.second)
+
+
+@dataclasses.dataclass(frozen=True)
+class Slice(State):
+    r"""The statistics of pairs of pixels of one displacement.
+
+    Attributes:
+        minus: $1-\rho$, axes (*pixels, n1, n2).
+        above: $1+\rho$, or None where $\rho\ge0$ is known.
+        ntk: $\Theta/\sqrt{qq'}$.
+        sites: The sizes of the spatial axes.
+        tapes: What belongs to single images.
+        how: How moments without closed form are evaluated.
+    """
+
+    question: ClassVar[str] = "the kernels by slices"
+
+    minus: Array_
+    above: Array_ | None
+    ntk: Array_ | None
+    sites: Sites
+    tapes: Tapes
+    how: How = How()
+
+    def _but(self, **changes: Any) -> Self:
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def rho(self) -> Array_:
+        """The correlation."""
+        return 1 - self.minus if self.above is None else (self.above - self.minus) / 2
+
+    @property
+    def plus(self) -> Array_:
+        r"""$1+\rho$."""
+        return 2 - self.minus if self.above is None else self.above
+
+    def scaled(self, factor: Scalar) -> Self:
+        return self
+
+    def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
+        return self
+
+    def localised(self) -> Self:
+        return self
+
+    def biased(self, b_std: Scalar) -> Self:
+        if is_zero(b_std):
+            return self
+        (a1, b1), (a2, b2) = self.tapes.next()
+        weight, gap = 2 * a1 * a2, (a1 - a2) ** 2 + (b1 - b2) ** 2
+        above = None if self.above is None else weight * self.above + 4 * b1 * b2 + gap
+        ntk = None if self.ntk is None else weight * self.ntk
+        return self._but(minus=weight * self.minus + gap, above=above, ntk=ntk)
+
+    def trained(self) -> Self:
+        return self if self.ntk is None else self._but(ntk=self.ntk + self.rho)
+
+    def activated(self, activation: Activation) -> Self:
+        """The slope apart from the correlation: XLA does not vectorise a loop with two results."""
+        if activation.angular is not None:
+            minus, above, _ = activation.angular(self.minus, self.above)
+            again = jnp.maximum(self.minus, 0)  # another expression, so that no root is shared
+            slope = activation.angular(again, self.above)[2]
+        else:
+            q1, q2 = self.tapes.next()
+            cov = Cov(q1, q2, self.minus, self.plus)
+            t1, t2 = second_moment(activation, q1), second_moment(activation, q2)
+            minus, above, slope = transform(activation, cov, t1, t2, self.how)
+        ntk = None if self.ntk is None else slope * self.ntk
+        return self._but(minus=minus, above=above, ntk=ntk)
+
+    def windowed(self, window: Window, width: int | None) -> Self:
+        (root1, over1, shares1), (root2, over2, shares2) = self.tapes.next()
+        gap = (shares1[0] - shares2[0]) ** 2
+        for o in range(1, len(shares1)):
+            gap = gap + (shares1[o] - shares2[o]) ** 2
+        mean = lambda v: box(v * root1 * root2, window, self.sites) * over1 * over2
+        return self._but(
+            minus=mean(self.minus) + gap,
+            above=None if self.above is None else mean(self.above) + gap,
+            ntk=None if self.ntk is None else mean(self.ntk),
+            sites=window.out(self.sites),
+        )
+
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        return self._mixed([*parts] if skip is None else [self, *parts])
+
+    def concatenated(self, parts: Sequence[Self], widths: Sequence[int]) -> Self:
+        return self._mixed(parts)
+
+    def _mixed(self, met: Sequence[Self]) -> Self:
+        first = met[0]
+        if len(met) == 1:
+            return first
+        one, two = self.tapes.next()
+        weights = [2 * one[i] * two[i] for i in range(len(met))]
+        gap = sum(((one[i] - two[i]) ** 2 for i in range(1, len(met))), (one[0] - two[0]) ** 2)
+        mix = lambda vs: sum(
+            (w * v for w, v in zip(weights[1:], vs[1:], strict=True)), weights[0] * vs[0]
+        )
+        known = all(state.above is None for state in met)
+        above = None if known else mix([state.plus for state in met]) + gap
+        ntk = None if first.ntk is None else mix([state.ntk for state in met])
+        return first._but(minus=mix([state.minus for state in met]) + gap, above=above, ntk=ntk)
+
+    def multiplied(self, parts: Sequence[Self]) -> Self:
+        out = parts[0]
+        for part in parts[1:]:
+            out = out._times(part)
+        return out
+
+    def _times(self, other: Self) -> Self:
+        minus = (self.minus * other.plus + self.plus * other.minus) / 2
+        above = (self.minus * other.minus + self.plus * other.plus) / 2
+        ntk = None
+        if self.ntk is not None and other.ntk is not None:
+            ntk = self.ntk * other.rho + self.rho * other.ntk
+        known = self.above is None and other.above is None
+        return self._but(minus=minus, above=None if known else above, ntk=ntk)
+
+    def repeated(self, step: Callable[[Self], Self], times: int) -> Self:
+        if times == 0:
+            return self
+        first = step(self)
+        if times <= UNROLLED or first.sites != self.sites:
+            for _ in range(times - 1):
+                first = step(first)
+            return first
+
+        def again(carry: Any, records: Any) -> tuple[Any, None]:
+            out = step(self._but(**carry, tapes=self.tapes.inner(*records)))
+            return {"minus": out.minus, "above": out.above, "ntk": out.ntk}, None
+
+        carry = {"minus": first.minus, "above": first.above, "ntk": first.ntk}
+        done, _ = jax.lax.scan(again, carry, self.tapes.raw())
+        return first._but(**done)
+
+
+def box(value: Array_, window: Window, sites: Sites) -> Array_:
+    """Window sums, one axis at a time: XLA does not fuse them with what comes before, nor repeat it."""
+    around = window.padding == "circular"
+    for axis, (k, s, _, front, behind) in enumerate(frame(window, sites)):
+        size, stride = [1] * value.ndim, [1] * value.ndim
+        size[axis], stride[axis] = k, s
+        padding = [(0, 0)] * value.ndim
+        if around:
+            value = padded(value, axis, front, behind, around=True)
+        else:
+            padding[axis] = (front, behind)
+        zero = jnp.zeros((), value.dtype)
+        value = jax.lax.reduce_window(value, zero, jax.lax.add, size, stride, padding)
+    return value

@@ -1,0 +1,194 @@
+"""Kernels of inputs with pixels: tiles of pairs of images, each of one shape, so that programs are shared."""
+
+import math
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from widelimit._base.arrays import Inputs, is_transformed
+from widelimit._base.structured import Graphs, Masked
+from widelimit._base.thresholds import BLOCK_ENTRIES, PATIENT_SECONDS
+from widelimit.describe import check_pixels
+from widelimit.interpret import interpret
+from widelimit.layers import Layer, Sites
+
+from ._block import from_pixels
+from ._cost import cost_of
+from ._demand import Demand, demand
+from ._evaluate import Answer, Request
+from ._fast import Side, side_of, slice_kernels, staged, tile_side
+from ._images import Extras, Images
+from ._layered import kernel_values
+from ._plan import join, split, without_widths
+
+
+def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
+    """The wanted kernels, shape (n1, n2), or (n1, n2, *pixels, *pixels) where the output has pixels."""
+    net, wanted = _network(request, inputs)
+    if is_transformed((request.numbers, inputs.x1, inputs.x2)):
+        with jax.enable_x64(True):
+            out = _run(net, inputs.x1, inputs.x2, wanted, request.wanted, str(inputs.dtype))
+        return tuple(m.astype(inputs.dtype) for m in out)
+    _warn_if_long(net, inputs)
+    x1, x2 = inputs.x1, inputs.x2
+    n1, n2 = len(x1), len(x1 if x2 is None else x2)
+    sliced = _sliced(net, request.wanted, inputs)
+    if sliced is not None:
+        out = tuple(m.astype(inputs.dtype) for m in sliced)
+        return out if inputs.numpy else tuple(map(jnp.asarray, out))
+    side = _side(x1.shape[1:-1], max(n1, n2), wanted)
+    tail = 2 * check_pixels(net, x1.shape[1:-1], x1.shape[-1])
+    out = tuple(np.empty((n1, n2, *tail), inputs.dtype) for _ in request.wanted)
+    for i, j in _corners(n1, n2, side, symmetric=x2 is None):
+        first = _taken(x1, i, side)
+        second = None if x2 is None and i == j else _taken(x1 if x2 is None else x2, j, side)
+        with jax.enable_x64(True):
+            parts = _run(net, first, second, wanted, request.wanted, _precision(wanted, inputs))
+        for to, part in zip(out, parts, strict=True):
+            _put(to, np.asarray(part), i, j, symmetric=x2 is None)
+    return out if inputs.numpy else tuple(jnp.asarray(m) for m in out)
+
+
+def _warn_if_long(net: Layer, inputs: Inputs) -> None:
+    pairs = len(inputs.x1) * len(inputs.x1 if inputs.x2 is None else inputs.x2)
+    if pairs * math.prod(inputs.x1.shape[1:-1]) ** 2 < BLOCK_ENTRIES:
+        return
+    expected = cost_of(net, inputs)
+    if expected.seconds > PATIENT_SECONDS:
+        warnings.warn(
+            f"The kernels of {pairs} pairs of images take about {expected.seconds / 3600:.2g} hours "
+            f"({expected.entries:.2g} pairs of pixels and layers); widelimit.cost says so beforehand.",
+            stacklevel=6,
+        )
+
+
+def _sliced(
+    net: Layer, wanted: tuple[str, ...], inputs: Inputs
+) -> tuple[Float[np.ndarray, "n1 n2"], ...] | None:
+    """By slices, where the network allows it."""
+    if isinstance(inputs.x1, Masked | Graphs) or isinstance(inputs.x2, Masked | Graphs):
+        return None
+    found = staged(net, tuple(inputs.x1.shape[1:-1]))
+    if found is None:
+        return None
+    stage, body, tail = found
+    numbers = split(body)[1], split(tail)[1]
+    symmetric = inputs.x2 is None
+    n1, n2 = len(inputs.x1), len(inputs.x1 if symmetric else inputs.x2)
+    side = tile_side(stage, max(n1, n2))
+
+    def sides(x: Any) -> list[Side]:
+        return [
+            side_of(stage, numbers[0], _taken(np.asarray(x), i, side))
+            for i in range(0, len(x), side)
+        ]
+
+    with jax.enable_x64(True):
+        first = sides(inputs.x1)
+        second = first if symmetric else sides(inputs.x2)
+        done = {
+            (i, j): slice_kernels(
+                stage,
+                wanted,
+                numbers,
+                first[i // side],
+                second[j // side],
+                same=symmetric and i == j,
+            )
+            for i, j in _corners(n1, n2, side, symmetric=symmetric)
+        }
+    out = tuple(np.empty((n1, n2), inputs.dtype) for _ in wanted)
+    for (i, j), parts in done.items():
+        for to, part in zip(out, parts, strict=True):
+            _put(to, np.asarray(part), i, j, symmetric=symmetric)
+    return out
+
+
+def image_diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
+    """The kernels of each input with itself, shape (n, ...)."""
+    net, wanted = _network(request, inputs)
+    dtype = _precision(wanted, inputs)
+    parts = []
+    for i in range(len(inputs.x1)):
+        with jax.enable_x64(True):
+            one = _run(net, _taken(inputs.x1, i, 1), None, wanted, request.wanted, dtype)
+        parts.append([m[0, 0] for m in one])
+    stack = jnp.stack if not inputs.numpy else lambda ms: np.stack([np.asarray(m) for m in ms])
+    return tuple(stack([*column]).astype(inputs.dtype) for column in zip(*parts, strict=True))
+
+
+def _network(request: Request, inputs: Inputs) -> tuple[Layer, Demand]:
+    net = join(without_widths(request.form), request.numbers)
+    check_pixels(net, tuple(inputs.x1.shape[1:-1]), inputs.x1.shape[-1])
+    wanted = demand(net)
+    if wanted.graphs and not isinstance(inputs.x1, Graphs):
+        raise ValueError(
+            "Aggregate() sums over the neighbours in a graph, but the inputs have none. Give them as "
+            "widelimit.Graphs(x, adjacency)."
+        )
+    return net, wanted
+
+
+def _precision(wanted: Demand, inputs: Inputs) -> str:
+    """Behind a pool similar inputs need the digits of float64, whatever was given."""
+    return "float64" if wanted.own and inputs.numpy else str(inputs.dtype)
+
+
+def _run(
+    net: Layer, x1: Any, x2: Any, wanted: Demand, kernels: tuple[str, ...], dtype: str
+) -> tuple[Float[Array, "..."], ...]:
+    """The kernels of two batches, layer by layer."""
+    out = interpret(net, images_of(x1, x2, dtype, own=wanted.own)).cross
+    return kernel_values(out, kernels, out.size)
+
+
+def images_of(x1: Any, x2: Any, dtype: str, *, own: bool) -> Images:
+    """Two batches of inputs as a state; without the second, the first with itself."""
+    (first, one), (second, two) = _read(x1, dtype), _read(x1 if x2 is None else x2, dtype)
+    own1 = from_pixels(first, first, own=True) if own else None
+    own2 = from_pixels(second, second, own=True) if own and x2 is not None else None
+    same = jnp.eye(len(first), dtype=bool) if x2 is None else None
+    sites = tuple(first.shape[1:-1])
+    return Images(from_pixels(first, second), own1, own2, one, two, same, sites)
+
+
+def _read(x: Any, dtype: str) -> tuple[Float[Array, "..."], Extras]:
+    if isinstance(x, Masked):
+        return jnp.asarray(x.seen, dtype), Extras(mask=jnp.asarray(x.mask))
+    if isinstance(x, Graphs):
+        graph = jnp.swapaxes(jnp.asarray(x.adjacency, jnp.float64), 1, 2)
+        return jnp.asarray(x.x, dtype), Extras(graph=graph)
+    return jnp.asarray(x, dtype), Extras()
+
+
+def _side(sites: Sites, points: int, wanted: Demand) -> int:
+    """How many images a tile has along each side: a power of two, as many as fit, not more than needed."""
+    pairs = max(BLOCK_ENTRIES // math.prod(sites) ** 2, 1)
+    room = 2 ** int(math.log2(pairs) / 2)
+    return min(room, 2 ** math.ceil(math.log2(points)))
+
+
+def _corners(n1: int, n2: int, side: int, *, symmetric: bool) -> Iterator[tuple[int, int]]:
+    for i in range(0, n1, side):
+        for j in range(0, n2, side):
+            if not symmetric or i >= j:
+                yield i, j
+
+
+def _taken(x: Any, start: int, side: int) -> Any:
+    """So many inputs from there on; beyond the last, it is repeated."""
+    return x[np.minimum(np.arange(start, start + side), len(x) - 1)]
+
+
+def _put(out: np.ndarray, part: np.ndarray, i: int, j: int, *, symmetric: bool) -> None:
+    place = out[i : i + part.shape[0], j : j + part.shape[1]]
+    place[...] = part[: place.shape[0], : place.shape[1]]
+    if symmetric and i > j:
+        pixels = (out.ndim - 2) // 2
+        order = (1, 0, *range(2 + pixels, out.ndim), *range(2, 2 + pixels))
+        out[j : j + place.shape[1], i : i + place.shape[0]] = place.transpose(order)

@@ -1,0 +1,65 @@
+"""Matrices on an accelerator: one expression for all entries, and a look at the result."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from widelimit._base.arrays import is_traced
+from widelimit._base.thresholds import CHEAP_DIFFERENCES, FEW_FEATURES, NEARLY_PARALLEL
+
+from ._correlation import as_points, cosines
+from ._layered import Matrices
+from ._matrix import gram
+from ._plan import Numbers, Plan, angular
+from ._tile import Extra, evaluator
+
+
+def gram_on_device(
+    plan: Plan,
+    numbers: Numbers,
+    x1: Float[Array, "n1 d"],
+    x2: Float[Array, "n2 d"] | None,
+    extra: Extra,
+) -> Matrices:
+    """The wanted matrices; on a GPU in one piece, and again with care if vectors are nearly parallel.
+
+    Tiles, their mirror images and a decision inside the program cost a GPU several times the arithmetic.
+    """
+    (n1, d), n2 = x1.shape, len(x1 if x2 is None else x2)
+    few = d <= FEW_FEATURES or n1 * n2 * d <= CHEAP_DIFFERENCES
+    traced = is_traced((numbers, x1, x2))
+    simple = plan.path == "profile" or (plan.path == "layers" and angular(plan.form))
+    if jax.default_backend() == "cpu" or few or traced or not simple:
+        return gram(plan, numbers, x1, x2, extra)
+    out, nearest = _whole(plan, numbers, x1, x2, extra)
+    if float(nearest) > 1 - NEARLY_PARALLEL[str(x1.dtype)]:
+        return gram(plan, numbers, x1, x2, extra)
+    return out
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _whole(
+    plan: Plan,
+    numbers: Numbers,
+    x1: Float[Array, "n1 d"],
+    x2: Float[Array, "n2 d"] | None,
+    extra: Extra,
+) -> tuple[Matrices, Float[Array, ""]]:
+    """The matrices, and the largest |rho| of different inputs."""
+    evaluate, first = evaluator(plan, numbers, extra), as_points(x1)
+    second = first if x2 is None else as_points(x2)
+    edge1 = evaluate.sizes(first)
+    edge2 = edge1 if x2 is None else evaluate.sizes(second)
+    rho = cosines(first.unit, second.unit)
+    minus, plus = jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0)
+    if x2 is not None:
+        return evaluate.tile(minus, plus, edge1, edge2), jnp.max(jnp.abs(rho))
+    row, column = (jax.lax.broadcasted_iota(jnp.int32, rho.shape, i) for i in (0, 1))
+    same = row == column
+    out = evaluate.tile(jnp.where(same, 0, minus), jnp.where(same, 2, plus), edge1, edge2)
+    exact = evaluate.diagonal(first)
+    put = lambda name, m: jnp.where(same, exact[name].astype(m.dtype)[:, None], m)
+    matrices = tuple(put(name, m) for name, m in zip(plan.wanted, out, strict=True))
+    return matrices, jnp.max(jnp.where(same, 0, jnp.abs(rho)))

@@ -1,0 +1,107 @@
+"""How a regression is solved, as a value: one place decides."""
+
+import dataclasses
+import warnings
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from widelimit._base.watch import Watch
+from widelimit.infinite import PreparedKernel
+from widelimit.linalg import KernelOperator, Solution, conjugate_gradients
+
+from ._data import Targets
+from ._problem import Problem
+
+DENSE = 20_000  # points up to which the matrix is held in memory (3 GiB)
+_REPRESENTABLE = 1e30  # entries beyond, and below its inverse, are not left to float32
+_LIGHT = 4096  # points up to which float64 costs nothing
+_TYPICAL = 27  # steps to 1e-6 at 10^5 points; they grow like n^0.4
+
+
+@dataclasses.dataclass(frozen=True)
+class Cholesky:
+    """Factorise the matrix; an eigendecomposition instead where a ridge is chosen or time is finite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CG:
+    """Conjugate gradients: the matrix is never stored.
+
+    Attributes:
+        rank: Columns of the preconditioner; None: about 10 sqrt(n).
+        precision: "float64": products in float32, refined until a residual in float64 is below the
+            tolerance; "float32": residuals in float32 too.
+        tolerance: Of the relative residual, which is computed anew in the end.
+        checkpoint: A file from which a run that was stopped goes on.
+        verbose: Whether progress is shown; None: where it takes longer than a minute.
+    """
+
+    rank: int | None = None
+    precision: str = "float64"
+    tolerance: float = 1e-6
+    checkpoint: str | Path | None = None
+    verbose: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.precision not in ("float32", "float64"):
+            raise ValueError(f"precision must be 'float32' or 'float64', got {self.precision!r}.")
+        if self.rank is not None and (int(self.rank) != self.rank or self.rank < 0):
+            raise ValueError(f"rank is a number of columns, at least 0; got {self.rank!r}.")
+
+    def solve(self, problem: Problem, right: Targets, ridges: Float[np.ndarray, " n"]) -> Solution:
+        """Solve for some right-hand sides; an outcome that did not converge is warned of."""
+        gram, exact = operators(problem, self.precision)
+        outcome = conjugate_gradients(
+            gram,
+            right,
+            ridges,
+            exact=exact,
+            rank=self.rank,
+            tolerance=self.tolerance,
+            checkpoint=self.checkpoint,
+            callback=_watch(len(right), self.verbose),
+        )
+        if not outcome.converged:
+            warnings.warn(
+                f"CG stopped after {outcome.steps} steps with residual {outcome.residual:.1e}; "
+                f"{self.tolerance:.1e} was asked for. A larger ridge or rank converges faster.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return outcome
+
+
+Solver = Cholesky | CG
+
+
+def as_solver(solver: "str | Solver", n: int, **options: object) -> Solver:
+    """The solver that an argument names, for n points; options are those of `CG`."""
+    if isinstance(solver, (Cholesky, CG)):
+        return solver
+    if not isinstance(solver, str) or solver not in ("auto", "cholesky", "cg"):
+        raise ValueError(f"solver must be 'auto', 'cholesky' or 'cg', got {solver!r}.")
+    if solver == "cg" or (solver == "auto" and n > DENSE):
+        return CG(**options)  # pyright: ignore[reportArgumentType]
+    return Cholesky()
+
+
+def operators(problem: Problem, precision: str) -> tuple[KernelOperator, KernelOperator | None]:
+    """The matrix for the iteration, and for residuals where that needs more digits."""
+    kernel = problem.kernel
+    if not isinstance(kernel, PreparedKernel) or kernel.pixels:
+        return problem.tiled(), None
+    exact = kernel.operator(problem.x)
+    sizes = np.asarray(exact.diagonal())
+    sizes = sizes[sizes > 0]
+    if len(problem.x) <= _LIGHT:
+        return exact, None
+    if sizes.size and (sizes.max() > _REPRESENTABLE or sizes.min() < 1 / _REPRESENTABLE):
+        return exact, None
+    light = kernel.operator(problem.x, "float32")
+    return light, None if precision == "float32" else exact
+
+
+def _watch(n: int, verbose: bool | None) -> Watch:
+    return Watch("conjugate gradients, step", _TYPICAL * max(n / 1e5, 0.1) ** 0.4, verbose, skip=2)

@@ -1,0 +1,275 @@
+r"""The first corrections in 1/width as a state of the interpreter.
+
+For two inputs, a signal of $\nu n$ components carries, beside the limit kernels $S$ and $\Theta$, what is left
+of order $1/n$: the covariance of $(S_p,\Theta_p)$ over the pairs $p=00,01,11$, the shifts of their means,
+$B_{abcd}=nN^{-2}\sum_{ij}\Theta^{ab}_{ij}\Theta^{cd}_{ij}$ and $F_{cdab}=nN^{-2}\sum_{ij}x^c_i\Theta^{ab}_{ij}x^d_j$
+over the $N$ neurons. A signal is *Gaussian* behind fresh weights (its neurons are independent given the past,
+and what is carried is conditional), a *stream* elsewhere. A branch remembers how it depends on its
+stream, which is what a residual sum needs: the two are correlated.
+
+Everything is divided by the sizes $\sqrt{K_{aa}K_{bb}}$, like the tangent kernel in `infinite.Pair`; a number that
+multiplies a signal then changes nothing, and no norm overflows.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from widelimit._base.scalars import Scalar
+from widelimit._base.types import Self
+from widelimit.activations import Activation, Cov, How, fourth_moments
+from widelimit.infinite import Pair
+from widelimit.interpret import State, is_zero
+
+from ._tensors import (
+    Step,
+    bends,
+    contracted,
+    four_of,
+    four_points,
+    on_both,
+    outer,
+    pairs_of,
+    sandwich,
+    single_neuron,
+    slopes,
+    square,
+    stacked,
+    transposed,
+    upper_left,
+    wishart,
+)
+
+
+class Fluctuating(State, eqx.Module):
+    """A signal with its corrections of order 1/width, for all pairs of a tile.
+
+    Attributes:
+        first: The kernels of the first inputs with themselves, shape (rows, 1).
+        both: The kernels of all pairs.
+        second: The kernels of the second inputs with themselves, shape (1, columns).
+        cov: n times the covariance of (S, Theta) over the three pairs.
+        shift: n times the shifts of their means.
+        b: n times the mean product of tangent kernels of two neurons, [a, b, c, d].
+        f: n times the mean of signal, tangent kernel and signal, [c, d, a, b].
+        transfer: How the signal depends on the stream that its branch has left; None in no branch.
+        width: The number of components in units of n.
+        gaussian: Whether the signal is fresh.
+        how: The length of the series of fourth moments, for each activation.
+    """
+
+    question: ClassVar[str] = "corrections of finite width"
+
+    first: Pair
+    both: Pair
+    second: Pair
+    cov: Float[Array, "6 6 rows columns"]
+    shift: Float[Array, "6 rows columns"]
+    b: Float[Array, "2 2 2 2 rows columns"]
+    f: Float[Array, "2 2 2 2 rows columns"]
+    transfer: Step | None
+    width: Float[Array, ""]
+    gaussian: bool = eqx.field(static=True)
+    how: tuple[tuple[Activation, int], ...] = eqx.field(static=True)
+
+    @staticmethod
+    def of_data(
+        q1: Float[Array, "rows 1"],
+        q2: Float[Array, "1 columns"],
+        minus: Float[Array, "rows columns"],
+        plus: Float[Array, "rows columns"],
+        limit: How,
+        how: tuple[tuple[Activation, int], ...],
+    ) -> "Fluctuating":
+        """The data: nothing is random yet."""
+        alone = lambda q: Pair.of_data(q, q, jnp.zeros_like(q), jnp.full_like(q, 2.0), limit)
+        both = Pair.of_data(q1, q2, minus, plus, limit)
+        zero = lambda *axes: jnp.zeros((*axes, *minus.shape))
+        rest = zero(6, 6), zero(6), zero(2, 2, 2, 2), zero(2, 2, 2, 2)
+        return Fluctuating(alone(q1), both, alone(q2), *rest, None, jnp.ones(()), False, how)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return self.both.minus.shape
+
+    @property
+    def s(self) -> Float[Array, "2 2 rows columns"]:
+        """The correlations."""
+        one = jnp.ones(self.shape)
+        return square(stacked((one, self.both.rho, one), self.shape))
+
+    @property
+    def theta(self) -> Float[Array, "2 2 rows columns"]:
+        """The tangent kernels."""
+        return square(stacked([pair.ntk for pair in self._pairs], self.shape))
+
+    @property
+    def _pairs(self) -> tuple[Pair, Pair, Pair]:
+        return self.first, self.both, self.second
+
+    def _with(self, change: Callable[[Pair], Pair], **others: object) -> Self:
+        first, both, second = map(change, self._pairs)
+        return dataclasses.replace(self, first=first, both=both, second=second, **others)
+
+    def _in_units_of(self, q: tuple[Array, Array]) -> Self:
+        """The corrections where the variances of the two inputs are these instead."""
+        root = self._roots(q)
+        four = four_of(root)
+        two = pairs_of(root[:, None] * root[None])
+        six = jnp.concatenate([two, two])
+        transfer = None if self.transfer is None else self.transfer.weighed(root)
+        return dataclasses.replace(
+            self,
+            cov=six[:, None] * six[None] * self.cov,
+            shift=six * self.shift,
+            b=four * self.b,
+            f=four * self.f,
+            transfer=transfer,
+        )
+
+    def _roots(self, q: tuple[Array, Array]) -> Float[Array, "2 rows columns"]:
+        ratio = lambda old, new: jnp.where(new > 0, old / jnp.where(new > 0, new, 1), 0)
+        now = self.both.q1, self.both.q2
+        return stacked([jnp.sqrt(ratio(*both)) for both in zip(now, q, strict=True)], self.shape)
+
+    # --- operations ----------------------------------------------------------------------------------
+
+    def stream(self) -> Self:
+        """The signal itself, no longer as a law given the past: its own sampling noise is added."""
+        if not self.gaussian:
+            return self
+        s, theta = self.s, self.theta
+        return dataclasses.replace(
+            self,
+            cov=self.cov + upper_left(wishart(s)) / self.width,
+            b=self.b + outer(theta, theta) / self.width,
+            f=self.f + outer(s, theta) / self.width,
+            gaussian=False,
+        )
+
+    def weighted(self, width: int | None) -> Self:
+        return dataclasses.replace(self.stream(), gaussian=True, width=jnp.ones(()))
+
+    def wide(self, width: Scalar) -> Self:
+        """Of so many components, in units of n."""
+        return dataclasses.replace(self, width=jnp.asarray(width, jnp.float64))
+
+    def scaled(self, factor: Scalar) -> Self:
+        return self._with(lambda pair: pair.scaled(factor))
+
+    def biased(self, b_std: Scalar) -> Self:
+        if is_zero(b_std):
+            return self
+        out = self._with(lambda pair: pair.biased(b_std))
+        parts = self._in_units_of((out.both.q1, out.both.q2))
+        return out._with(lambda pair: pair, **parts._corrections())
+
+    def _corrections(self) -> dict[str, object]:
+        names = ("cov", "shift", "b", "f", "transfer")
+        return {name: getattr(self, name) for name in names}
+
+    def trained(self) -> Self:
+        out = self._with(lambda pair: pair.trained())
+        down = lambda a: jnp.concatenate([a[:3], a[:3] + a[3:]])
+        cov = transposed(down(transposed(down(self.cov))))
+        transfer = self.transfer
+        if transfer is not None:
+            both = transfer.both
+            transfer = transfer._replace(both=both._replace(across=both.across + both.s))
+        return dataclasses.replace(out, cov=cov, shift=down(self.shift), transfer=transfer)
+
+    def activated(self, activation: Activation) -> Self:
+        cov = Cov(self.both.q1, self.both.q2, self.both.minus, self.both.plus)
+        found = fourth_moments(activation, cov, How(dict(self.how)[activation]))
+        theta = self.theta
+        step = slopes(found, pairs_of(theta), self.shape)
+        x, y, z = four_points(found, self.shape)
+        out = self._with(lambda pair: pair.activated(activation))
+        noise = single_neuron(x, y, z, out.s, step.back, theta)
+        return dataclasses.replace(
+            out,
+            cov=sandwich(step.both, self.cov, step.both) + noise / self.width,
+            shift=step.both(self.shift) + bends(found, pairs_of(theta), self.cov, self.f),
+            b=on_both(step.back, step.back, self.b) + z * outer(theta, theta) / self.width,
+            f=contracted(step.mixed, step.mixed, self.f) + y * theta[None, None] / self.width,
+            transfer=None if self.transfer is None else self.transfer.then(step),
+            gaussian=False,
+        )
+
+    def branched(self) -> Self:
+        return dataclasses.replace(self.stream(), transfer=Step.none(self.shape))
+
+    def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
+        stream = self.stream()
+        start = stream.branched()
+        met = [*parts] if skip is None else [start.scaled(skip), *parts]
+        pairs = [Pair.mixed([state._pairs[i] for state in met]) for i in range(3)]
+        q = pairs[1].q1, pairs[1].q2
+        old = stream.scaled(1.0 if skip is None else skip)._roots(q)
+        met = [state._in_units_of(q) for state in met]
+        total = lambda name: sum(getattr(state, name) for state in met[1:]) + getattr(met[0], name)
+        cov, b, f = total("cov"), total("b"), total("f")
+        steps = [state.transfer for state in met if state.transfer is not None]
+        for one, other in itertools.combinations(steps, 2):
+            across = sandwich(one.both, stream.cov, other.both)
+            cov = cov + across + transposed(across)
+            b = (
+                b
+                + on_both(one.back, other.back, stream.b)
+                + on_both(other.back, one.back, stream.b)
+            )
+            f = f + contracted(one.mixed, other.mixed, stream.f)
+            f = f + contracted(other.mixed, one.mixed, stream.f)
+        transfer = jax.tree.map(lambda *a: sum(a[1:], a[0]), *steps)
+        out = dataclasses.replace(
+            met[-1],
+            first=pairs[0],
+            both=pairs[1],
+            second=pairs[2],
+            cov=cov,
+            shift=total("shift"),
+            b=b,
+            f=f,
+            transfer=None if self.transfer is None else self.transfer.then(transfer),
+            gaussian=skip is None,
+        )
+        return out if skip is None else out._with_noise_beyond(stream, four_of(old))
+
+    def _with_noise_beyond(self, stream: Self, four: Float[Array, "2 2 2 2 rows columns"]) -> Self:
+        """The sampling noise of the sum, less that of the skip path, which is there already."""
+        s, theta, old_s, old_theta = self.s, self.theta, stream.s, stream.theta
+        pairs = jnp.stack([jnp.stack([four[a, b, c, d] for c, d in _PAIRS]) for a, b in _PAIRS])
+        return dataclasses.replace(
+            self,
+            cov=self.cov + upper_left(wishart(s) - pairs * wishart(old_s)) / self.width,
+            b=self.b + (outer(theta, theta) - four * outer(old_theta, old_theta)) / self.width,
+            f=self.f + (outer(s, theta) - four * outer(old_s, old_theta)) / self.width,
+        )
+
+    def repeated(self, step: Callable[[Self], Self], times: int | Int[Array, ""]) -> Self:
+        """A loop, so that compilation does not grow with depth."""
+        if isinstance(times, int) and times == 0:
+            return self
+        state, once = self._open(), lambda state: step(state)._open()
+        form = jax.tree.structure
+        ends = jax.eval_shape(once, state)
+        if not ends.gaussian:
+            state = state.stream()
+        if form(ends) != form(state):  # fresh from now on
+            state, times = once(state), times - 1
+        count = jnp.asarray(times, jnp.int32)
+        return jax.lax.fori_loop(jnp.int32(0), count, lambda _, s: once(s), state)
+
+    def _open(self) -> Self:
+        """With both ends of every correlation, whether they are needed or not: one form for all steps."""
+        return self._with(lambda pair: dataclasses.replace(pair, above=pair.plus))
+
+
+_PAIRS = ((0, 0), (0, 1), (1, 1))

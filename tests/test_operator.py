@@ -1,0 +1,119 @@
+"""Products without the matrix, and iterations that keep what they promise."""
+
+import numpy as np
+import pytest
+
+import widelimit as wl
+from widelimit import linalg
+from widelimit.linalg import KernelOperator, TiledGram, conjugate_gradients
+
+NETWORKS = {
+    "by its profile": wl.mlp(3),
+    "layer by layer": wl.mlp(2, b_std=0.3),
+    "erf": wl.mlp(1, "erf", b_std=0.3),
+}
+TOLERANCE = {"float32": 5e-7, "float64": 1e-14}
+
+
+def points(n, d, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_products_are_those_of_the_matrix(name, precision):
+    kernel, x = wl.prepare(NETWORKS[name]), points(700, 12)
+    x[5] = x[3]  # a duplicate, a near one, one that differs by its norm, and nothing at all
+    x[600] = x[3] + 1e-5 * x[4]
+    x[601], x[602] = 2 * x[3], 0
+    operator, matrix = kernel.operator(x, precision), kernel(x)
+    assert isinstance(operator, KernelOperator)
+    assert operator.shape == matrix.shape
+    v = np.random.default_rng(1).standard_normal((700, 3))
+    for given in (v, v[:, 0]):
+        size = np.abs(matrix) @ np.abs(given)
+        assert (np.abs(operator @ given - matrix @ given) <= TOLERANCE[precision] * size).all()
+    picked = np.asarray(operator.columns([3, 602]))
+    assert np.abs(picked - matrix[:, [3, 602]]).max() < TOLERANCE[precision] * matrix.max()
+    np.testing.assert_allclose(operator.diagonal(), np.diag(matrix), rtol=1e-13)
+
+
+def test_few_features_come_from_differences():
+    kernel, x = wl.prepare(wl.mlp(3)), points(600, 2)
+    matrix, v = kernel(x), np.ones(600)
+    assert np.abs(kernel.operator(x) @ v - matrix @ v).max() < 1e-13 * (matrix @ v).max()
+
+
+def test_single_precision_is_refined_to_a_residual_in_double_precision():
+    kernel, x = wl.prepare(wl.mlp(3)), points(600, 12)
+    y = np.sin(x[:, :2])
+    y[:, 1] = 0  # a column without anything to do
+    solve = lambda tolerance: conjugate_gradients(
+        kernel.operator(x, "float32"), y, 1e-3, exact=kernel.operator(x), tolerance=tolerance
+    )
+    outcome, system = solve(1e-11), kernel(x) + 1e-3 * np.eye(600)
+    assert outcome.converged
+    assert outcome.rounds > 1
+    assert outcome.rank == 244
+    true = np.linalg.norm(y[:, 0] - system @ outcome.x[:, 0]) / np.linalg.norm(y[:, 0])
+    assert true < 1e-11
+    assert abs(true - outcome.residual) < 1e-13
+    assert not outcome.x[:, 1].any()
+    hopeless = solve(1e-18)  # more than the arithmetic gives: said, and not for ever
+    assert not hopeless.converged
+    assert hopeless.residual < 1e-13
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(step):
+    def callback(i):
+        if i == step:
+            raise Stop
+
+    return callback
+
+
+@pytest.fixture
+def often(monkeypatch):
+    monkeypatch.setattr(linalg._checkpoint, "_SECONDS", -1.0)
+
+
+def test_a_run_that_was_stopped_goes_on_bit_for_bit(tmp_path, often):
+    kernel, x = wl.prepare(wl.mlp(3)), points(300, 12)
+    y, file = np.sin(x[:, 0]), tmp_path / "state.npz"
+    operators = {"gram": kernel.operator(x, "float32"), "exact": kernel.operator(x)}
+    solve = lambda **more: conjugate_gradients(
+        b=y, ridge=1e-3, tolerance=1e-10, rank=20, **operators, **more
+    )
+    whole = solve()
+    for step in (3, whole.steps - 1):
+        with pytest.raises(Stop):
+            solve(checkpoint=file, callback=stop_at(step))
+        went_on = solve(checkpoint=file)
+        np.testing.assert_array_equal(went_on.x, whole.x)
+        assert (went_on.steps, went_on.rounds) == (whole.steps, whole.rounds)
+        assert not file.exists()  # done
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path, often):
+    laplace = lambda a, b=None: np.exp(-np.abs(a - (a if b is None else b).T))
+    x = np.linspace(0, 9, 40)[:, None]
+    gram, file = TiledGram(laplace, x), tmp_path / "state.npz"
+    with pytest.raises(Stop):
+        conjugate_gradients(gram, x[:, 0], 0.1, rank=0, checkpoint=file, callback=stop_at(3))
+    with pytest.raises(ValueError, match=r"belongs to other targets"):
+        conjugate_gradients(gram, np.cos(x[:, 0]), 0.1, rank=0, checkpoint=file)
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"state.npz is damaged.*Remove it"):
+        conjugate_gradients(gram, x[:, 0], 0.1, rank=0, checkpoint=file)
+    nowhere = tmp_path / "nowhere" / "state.npz"
+    with pytest.raises(ValueError, match=r"cannot be written"):
+        conjugate_gradients(gram, x[:, 0], 0.1, rank=0, checkpoint=nowhere)
+
+
+def test_precision_is_one_of_two():
+    with pytest.raises(ValueError, match="'float32' or 'float64'"):
+        wl.prepare(wl.mlp(1)).operator(points(4, 3), "float16")

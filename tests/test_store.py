@@ -1,0 +1,99 @@
+"""A kernel matrix on disk: whole tiles, any map, any number of runs, nothing lost."""
+
+import multiprocessing
+import os
+import signal
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import widelimit as wl
+
+NET = wl.mlp(1)
+X = np.random.default_rng(0).standard_normal((23, 4))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "k"
+
+
+def slow(a, b=None):
+    """A dear kernel."""
+    time.sleep(0.05)
+    return np.asarray(a) @ np.asarray(a if b is None else b).T
+
+
+def test_the_matrix_on_disk_is_the_matrix(folder):
+    stored, matrix = wl.gram(NET, X, store=folder, tile=8), wl.ntk(NET, X)
+    assert isinstance(stored, wl.linalg.KernelOperator)
+    v = np.random.default_rng(1).standard_normal((23, 2))
+    np.testing.assert_allclose(stored.dense(), matrix, rtol=1e-14)
+    np.testing.assert_allclose(stored @ v, matrix @ v, rtol=1e-12)
+    np.testing.assert_allclose(stored.columns([3, 20]), matrix[:, [3, 20]], rtol=1e-14)
+    np.testing.assert_allclose(stored.diagonal(), np.diag(matrix), rtol=1e-14)
+    solved = wl.linalg.conjugate_gradients(stored, v, 0.1, tolerance=1e-10)
+    np.testing.assert_allclose(
+        solved.x, np.linalg.solve(matrix + 0.1 * np.eye(23), v), rtol=1e-7, atol=1e-9
+    )
+
+
+def test_any_map_and_any_share_of_the_tiles(folder):
+    with ThreadPoolExecutor(2) as pool:
+        part = wl.gram(NET, X, store=folder, tile=8, share=(0, 2), map=pool.map)
+    assert 0 < len(part.missing) < len(part.places)
+    with pytest.raises(ValueError, match=r"tiles of .* are missing; call gram again"):
+        part.dense()
+    assert not wl.gram(NET, X, store=folder, share=(0, 1)).missing
+    np.testing.assert_allclose(part.dense(), wl.ntk(NET, X), rtol=1e-14)
+
+
+def test_tiles_travel_to_other_processes(folder):
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        stored = wl.gram(None, X, kernel=slow, store=folder, tile=12, map=pool.map)
+    np.testing.assert_allclose(stored.dense(), X @ X.T, rtol=1e-14)
+
+
+def _fill(folder):
+    wl.gram(None, X, kernel=slow, store=folder, tile=4)
+
+
+def test_a_run_that_is_killed_loses_what_it_was_computing(folder):
+    process = multiprocessing.get_context("spawn").Process(target=_fill, args=(folder,))
+    process.start()
+    while not list(folder.glob("c/*/*")):
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    kept = {file: file.stat().st_mtime_ns for file in folder.glob("c/*/*") if file.suffix == ""}
+    stored = wl.gram(None, X, kernel=slow, store=folder)
+    assert all(file.stat().st_mtime_ns == when for file, when in kept.items())
+    np.testing.assert_allclose(stored.dense(), X @ X.T, rtol=1e-14)
+
+
+def test_damage_is_noticed_and_repaired(folder):
+    stored = wl.gram(NET, X, store=folder, tile=8)
+    tile = folder / "c/1/0"
+    tile.write_bytes(tile.read_bytes()[:-9])
+    with pytest.warns(UserWarning, match=r"Tile \(1, 0\) .* is damaged"):
+        np.testing.assert_allclose(stored.dense(), wl.ntk(NET, X), rtol=1e-14)
+    np.testing.assert_allclose(stored.dense(), wl.ntk(NET, X), rtol=1e-14)
+
+
+def test_what_is_no_store_or_another_matrix_is_refused(folder, tmp_path):
+    wl.gram(NET, X, store=folder, tile=8)
+    for other in ({"net": wl.mlp(2), "x": X}, {"net": NET, "x": X + 1}, {"net": NET, "x": X[:9]}):
+        with pytest.raises(ValueError, match="another kernel or of other points"):
+            wl.gram(**other, store=folder)
+    (tmp_path / "zarr.json").write_text("{}")
+    with pytest.raises(ValueError, match="is no store of a kernel matrix"):
+        wl.gram(NET, X, store=tmp_path)
+    holed = X.copy()
+    holed[7, 1] = np.nan
+    with pytest.raises(ValueError, match="Row 7 of x contains NaN"):
+        wl.gram(NET, holed, store=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(ValueError, match=r"share is \(i, n\)"):
+        wl.gram(NET, X, store=folder, share=(2, 2))
