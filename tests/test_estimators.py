@@ -531,6 +531,25 @@ def test_nothing_is_nan(rows, ridge, standardise, weight):
             assert np.sqrt(model.amplitude_) * std.max() > 1e100
 
 
+def test_draws_have_the_posterior_s_mean_and_spread():
+    x = np.linspace(-2, 2, 12)[:, None]
+    y = np.stack([np.sin(x[:, 0]), x[:, 0]], 1) + 0.1 * np.cos(9 * x)
+    model = NTKRegressor(ridge=0.1).fit(x, y)
+    new = x[::4] + 0.1
+    mean, std = model.predict(new, return_std=True)
+    draws = model.sample_y(new, 4000, random_state=0)
+    assert draws.shape == (3, 2, 4000)
+    assert (abs(draws.mean(2) - mean) < 5 * std / 4000**0.5).all()
+    np.testing.assert_allclose(draws.std(2), std, rtol=0.06)
+    assert NTKRegressor(ridge=0.1).fit(x, y[:, 0]).sample_y(new).shape == (3, 1)
+
+
+def test_an_alpha_that_means_nothing_is_told():
+    x = np.linspace(-2, 2, 6)[:, None]
+    with pytest.warns(UserWarning, match="no meaning in an MLP"):
+        NTKRegressor(alpha=0.1, ridge=0.1).fit(x, x[:, 0])
+
+
 def test_numbers_whose_squares_underflow_are_refused():
     x, y = np.random.default_rng(0).standard_normal((6, 2)), np.arange(6.0)
     with pytest.raises(ValueError, match="X contains nothing larger than"):

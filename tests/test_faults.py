@@ -574,7 +574,7 @@ def test_functions_that_are_no_activations(function, message):
     ("call", "message"),
     [
         (lambda: wl.train(BIASED, POINTS, TARGETS).predict(POINTS, t=HUGE), "t holds an integer"),
-        (lambda: wl.ensemble(BIASED, POINTS, TARGETS, POINTS, t=HUGE), "t must be a float"),
+        (lambda: wl.ensemble(BIASED, POINTS, TARGETS, POINTS, t=HUGE), "t holds an integer"),
         (lambda: wl.posterior(BIASED, POINTS, TARGETS, POINTS, noise=HUGE), "noise must be"),
         (lambda: wl.posterior(BIASED, POINTS, TARGETS, POINTS, noise="a"), "noise must be a num"),
         (lambda: wl.ridge(BIASED, POINTS, TARGETS, [HUGE, 1]), "ridge must be a float"),

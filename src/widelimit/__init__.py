@@ -24,6 +24,7 @@ from .describe import to_json as to_json
 from .describe import to_text as to_text
 from .finite import FiniteNetwork as FiniteNetwork
 from .finite import empirical_ntk as empirical_ntk
+from .finite import empirical_ntk_matvec as empirical_ntk_matvec
 from .finite import finite as finite
 from .finite import linearise as linearise
 from .finite import linearize as linearize

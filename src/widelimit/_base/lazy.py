@@ -1,5 +1,6 @@
 """Names that a package offers but imports only when they are used."""
 
+import difflib
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -33,7 +34,11 @@ def lazy(
         if name == "__all__":
             return [name for name in names() if not name.startswith("_")]
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            near = difflib.get_close_matches(name, names(), n=2, cutoff=0.6)
+            hint = f". Did you mean {' or '.join(near)}?" if near else ""
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}{hint}", name=name, obj=module
+            )
         home = import_module(f"{package}.{homes[name]}")
         value = home if name == homes[name] else getattr(home, name)
         setattr(module, name, value)

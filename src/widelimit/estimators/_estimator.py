@@ -53,6 +53,13 @@ class NetworkEstimator(BaseEstimator):
     def _fit_network(self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
         """Scale the columns, merge equal rows, and solve for targets of mean 0."""
         kernel = kernel_of(self)
+        if self.network is None and self.architecture == "mlp" and self.alpha != 1.0:
+            warnings.warn(
+                f"alpha={self.alpha} has no meaning in an MLP, and is ignored: it attenuates residual "
+                "branches. Set architecture='resnet', or leave it out.",
+                UserWarning,
+                stacklevel=3,
+            )
         self.network_ = kernel.net
         channels = None
         if self._layout is not None:

@@ -5,8 +5,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from widelimit._base.scalars import as_count
+from widelimit.linalg import eigh
 from widelimit.regression import as_weights
 
 from ._estimator import NetworkEstimator
@@ -130,6 +133,34 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
         if spread is not None:
             out.append(self._answer(_covariance(spread, amplitude)))
         return tuple(out)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Draw functions from the posterior, as scikit-learn's Gaussian processes do.
+
+        Args:
+            X: Shape (m, d).
+            n_samples: How many.
+            random_state: An integer, a generator, or None.
+
+        Returns:
+            Shape (m, n_samples) or (m, k, n_samples).
+        """
+        count = as_count(n_samples, "n_samples", minimum=1)
+        mean, spread = self.predict(X, return_cov=True)
+        mean, spread = (a[..., None] if self._flat else a for a in (mean, spread))
+        normal = check_random_state(random_state).standard_normal((*mean.shape, count))
+        out = np.empty_like(normal)
+        for i, variance in enumerate(np.atleast_1d(self.amplitude_)):
+            eigen = eigh(spread[..., i], scale=float(variance) * self._prior)
+            root = eigen.vectors * np.sqrt(eigen.values)
+            out[:, i] = mean[:, i, None] + root @ normal[:, i]
+        return out[:, 0] if self._flat else out
+
+    @property
+    def _prior(self) -> float:
+        """The largest prior variance: what rounding is measured against."""
+        problem = self._fit.problem
+        return float(np.max(problem.diagonal(problem.x)))
 
     def leave_one_out(self, X: Any, y: Any) -> np.ndarray:
         """Errors at the rows that were fitted, each predicted by the model without it.

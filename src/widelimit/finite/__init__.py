@@ -3,6 +3,7 @@
 from . import _attend as _attend
 from ._convention import as_points as as_points
 from ._empirical import empirical_ntk as empirical_ntk
+from ._empirical import empirical_ntk_matvec as empirical_ntk_matvec
 from ._foreign import HeldModel as HeldModel
 from ._foreign import as_model as as_model
 from ._foreign import has_frozen_parts as has_frozen_parts

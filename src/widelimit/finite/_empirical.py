@@ -1,16 +1,15 @@
 """The empirical tangent kernel of any differentiable function of a parameter tree."""
 
-import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Float, PyTree
 from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import (
@@ -25,27 +24,13 @@ from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
 from widelimit._base.types import Tensor
 
+from ._foreign import as_model
+from ._jacobians import Model, Task, by_jacobians, by_products, cheaper, product
 from ._tangent import OUTPUTS
 
-_METHODS = ("jacobian", "products")
-_MEMORY = 2**29  # bytes of Jacobian rows that are held at once
+_METHODS = {"jacobian": by_jacobians, "products": by_products}
 
-Model = Callable[[PyTree, Tensor], Tensor]
-Trainable = PyTree[Float[Tensor, "..."]]
-Block = Callable[["_Task", Trainable, Tensor, Tensor | None], Array]
-
-
-class _Task(NamedTuple):
-    """One kernel to be computed: the function of trainable leaves, and the sizes that decide how."""
-
-    apply: Model
-    frozen: PyTree
-    outputs: str
-    k: int
-
-    def one(self, params: Trainable, x: Tensor) -> Float[Array, " k"]:
-        """The outputs of a single point, shape (k,)."""
-        return self.apply(eqx.combine(params, self.frozen), x[None])[0].reshape(-1)
+Where = Callable[[Any], Any]
 
 
 def empirical_ntk(
@@ -57,6 +42,7 @@ def empirical_ntk(
     outputs: str = "full",
     method: str | None = None,
     batch_size: int | None = None,
+    where: Where | None = None,
 ) -> Float[Tensor, "n1 n2 *outputs"]:
     r"""The tangent kernel $\hat\Theta(x,x')=\partial_\theta f(x)\,\partial_\theta f(x')^\top$ of any model.
 
@@ -64,17 +50,22 @@ def empirical_ntk(
     the model.
 
     Args:
-        apply: A function of (params, points) with outputs of shape (points,) or (points, k). The
-            output of a point must not depend on the other points.
-        params: Any pytree; its floating point arrays are what is differentiated.
+        apply: A function of (params, points) with outputs of shape (points,), (points, k), or of any rank
+            (points, ...). The output of a point must not depend on the other points. Or, with None for
+            params, an Equinox module of single points.
+        params: Any pytree; its floating point arrays are what is differentiated. Flax's running averages
+            ("batch_stats") are such arrays too: leave them out by `where`.
         x1: Points, shape (n1, ...).
         x2: Points, shape (n2, ...); None stands for `x1`.
         outputs: For several outputs: "full" (n1, n2, k, k), "diagonal" (n1, n2, k), or "trace"
-            (n1, n2), the sum over the outputs.
+            (n1, n2), the sum over the outputs; for outputs of higher rank k stands for all their axes.
         method: "jacobian" contracts Jacobians; "products" multiplies the kernel with unit vectors
             (a pull-back and a push-forward each), which is cheaper for many outputs. None estimates
             the operations of both and takes the cheaper.
-        batch_size: Points whose gradients are held at once; None: as many as fit into 512 MiB.
+        batch_size: Points that are looked at together; None: as many as memory allows (512 MiB of
+            Jacobians, which are contracted in pieces).
+        where: Picks the part of `params` that is trained, as `lambda p: p["params"]["Dense_2"]`: the kernel
+            of one layer. That of the last one is the empirical NNGP kernel. None: all.
 
     Returns:
         The kernel; of shape (n1, n2) for a single output. NumPy in, NumPy out.
@@ -90,20 +81,104 @@ def empirical_ntk(
     Reference:
         Novak, Sohl-Dickstein and Schoenholz (2022), Fast finite width neural tangent kernel.
     """
+    task, live, inputs, shape = _task(apply, params, x1, x2, outputs, where)
+    if method is not None and method not in _METHODS:
+        raise ValueError(unknown("method", method, _METHODS))
+    size = None if batch_size is None else as_count(batch_size, "batch_size", minimum=1)
+    with convention(inputs):
+        method = method or cheaper(task, live, inputs)
+        kernel = _METHODS[method](task, live, inputs, size)
+        pair = kernel.shape[:2]
+        if outputs == "trace" or task.k == 1:
+            return inputs.answer(kernel.reshape(pair))
+        return inputs.answer(kernel.reshape(*pair, *shape, *(shape if outputs == "full" else ())))
+
+
+def empirical_ntk_matvec(
+    apply: Model,
+    params: PyTree,
+    x1: ArrayLike,
+    x2: ArrayLike | None,
+    v: ArrayLike,
+    *,
+    where: Where | None = None,
+) -> Tensor:
+    r"""$\hat\Theta(x_1,x_2)\,v$ of any model, without the kernel: one pass back and one forward.
+
+    For the largest eigenvalue, conjugate gradients, or one step of training: $-\eta\hat\Theta e$ is how
+    outputs move.
+
+    Args:
+        apply: As for `empirical_ntk`.
+        params: As for `empirical_ntk`.
+        x1: Points, shape (n1, ...).
+        x2: Points, shape (n2, ...); None stands for `x1`.
+        v: A number for each output of each point of `x2`, of the shape of the model's outputs there.
+        where: As for `empirical_ntk`.
+
+    Returns:
+        A number for each output of each point of `x1`.
+
+    Example:
+        >>> import widelimit as wl
+        >>> model = lambda w, x: jnp.sin(x @ w)
+        >>> w, x = jnp.array([0.3, 0.1]), jnp.array([[1.0, 2.0], [3.0, 4.0], [0.0, 1.0]])
+        >>> v = jnp.array([1.0, -1.0, 2.0])
+        >>> found = wl.empirical_ntk_matvec(model, w, x, None, v)
+        >>> bool(jnp.allclose(found, wl.empirical_ntk(model, w, x) @ v, atol=1e-5))
+        True
+    """
+    task, live, inputs, shape = _task(apply, params, x1, x2, "full", where)
+    points = len(inputs.x1 if inputs.x2 is None else inputs.x2)
+    vector = v if isinstance(v, jax.Array) else np.asarray(v)
+    if vector.shape != (points, *shape):
+        raise ValueError(
+            f"v has shape {vector.shape}; the model's outputs at these points have "
+            f"{(points, *shape)}."
+        )
+    with convention(inputs):
+        column = vector.astype(inputs.dtype).reshape(points, -1)
+        out = product(task, live, inputs.x1, inputs.x2, column)
+        return inputs.answer(out.reshape(len(inputs.x1), *shape))
+
+
+def _task(
+    apply: Model,
+    params: PyTree,
+    x1: ArrayLike,
+    x2: ArrayLike | None,
+    outputs: str,
+    where: Where | None,
+) -> tuple[Task, PyTree, Inputs, tuple[int, ...]]:
+    """The checked arguments: what is computed, what is trained, the points, the shape of an output."""
+    apply, params = as_model(apply, params)
     inputs = _settle(params, x1, x2)
     if outputs not in OUTPUTS:
         raise ValueError(unknown("value of outputs", outputs, OUTPUTS))
-    if method is not None and method not in _METHODS:
-        raise ValueError(unknown("method", method, _METHODS))
     with convention(inputs):
-        live, frozen = eqx.partition(params, eqx.is_inexact_array)
-        task = _Task(apply, frozen, outputs, _check_model(apply, params, inputs.x1))
-        method = method or _cheaper(task, live, inputs)
-        size = _batch(task, live, inputs) if batch_size is None else batch_size
-        size = as_count(size, "batch_size", minimum=1)
-        kernel = _fill(task, live, inputs, size, _jacobian if method == "jacobian" else _products)
-        single = outputs != "trace" and task.k == 1
-        return inputs.answer(kernel.reshape(kernel.shape[:2]) if single else kernel)
+        shape = _check_model(apply, params, inputs.x1)
+        live, frozen = eqx.partition(params, _trained(params, where))
+        if not jax.tree.leaves(live):
+            raise ValueError(
+                "There are no floating point arrays to differentiate in what was picked."
+            )
+        return Task(apply, frozen, outputs, math.prod(shape)), live, inputs, shape
+
+
+def _trained(params: PyTree, where: Where | None) -> PyTree:
+    """Which leaves are differentiated."""
+    if where is None:
+        return jax.tree.map(eqx.is_inexact_array, params)
+    try:
+        none = jax.tree.map(lambda _: False, params)
+        some = lambda part: jax.tree.map(lambda _: True, part)
+        picked = eqx.tree_at(where, none, replace_fn=some)
+    except Exception as error:
+        raise ValueError(
+            f"where must pick a part of params, as lambda p: p['dense']; it gave "
+            f"{type(error).__name__}: {str(error)[:160]}."
+        ) from error
+    return jax.tree.map(lambda p, flag: flag and eqx.is_inexact_array(p), params, picked)
 
 
 def _settle(params: PyTree, x1: ArrayLike, x2: ArrayLike | None) -> Inputs:
@@ -131,97 +206,25 @@ def _points(x: ArrayLike, name: str, dtype: DTypeLike) -> Tensor:
     return array.astype(dtype) if jnp.issubdtype(array.dtype, jnp.floating) else array
 
 
-def _check_model(apply: Model, params: PyTree, x: Tensor) -> int:
-    shape = eqx.filter_eval_shape(apply, params, x[:1])
-    if not isinstance(shape, jax.ShapeDtypeStruct) or len(shape.shape) not in (1, 2):
+def _check_model(apply: Model, params: PyTree, x: Tensor) -> tuple[int, ...]:
+    """The shape of the outputs of one point."""
+    hint = "Wrap a model of single points with jax.vmap: lambda p, x: jax.vmap(model)(x)."
+    try:
+        found = eqx.filter_eval_shape(apply, params, x[:1])
+    except Exception as error:
         raise ValueError(
-            f"apply must return one array of shape (points,) or (points, outputs), got {shape}. "
-            "Wrap the model in a function that does; models of single points with jax.vmap."
-        )
-    if shape.shape[0] != 1:
+            f"apply(params, x) failed on one point, an array of shape {(1, *x.shape[1:])} "
+            f"({type(error).__name__}: {str(error)[:160]}). It must be a function of (params, points), "
+            f"the first axis counting the points. {hint}"
+        ) from error
+    if not isinstance(found, jax.ShapeDtypeStruct) or not found.shape:
         raise ValueError(
-            f"apply maps one point to {shape.shape[0]}; the first axis of its output must count the "
-            "points. Wrap a model of single points with jax.vmap."
+            f"apply must return one array of shape (points, ...), got {found}. Wrap the model in a "
+            f"function that does. {hint}"
         )
-    return math.prod(shape.shape[1:])
-
-
-def _count(live: Trainable) -> int:
-    return sum(leaf.size for leaf in jax.tree.leaves(live))
-
-
-def _batch(task: _Task, live: Trainable, inputs: Inputs) -> int:
-    row = task.k * _count(live) * np.dtype(inputs.dtype).itemsize
-    return max(1, _MEMORY // (2 * row))
-
-
-def _cheaper(task: _Task, live: Trainable, inputs: Inputs) -> str:
-    """Compare the operations: contraction n1 n2 k^2 P against n1 n2 k passes through the model."""
-    if task.k == 1 or is_transformed((live, inputs.x1, inputs.x2)):
-        return "jacobian"
-    cost = jax.jit(task.one).lower(live, jnp.asarray(inputs.x1[0])).compile().cost_analysis()
-    flops = (cost or {}).get("flops", 0.0)
-    n1 = len(inputs.x1)
-    n2 = n1 if inputs.x2 is None else len(inputs.x2)
-    outer = task.k**2 if task.outputs == "full" else task.k
-    jacobian = (n1 + n2) * task.k * 2 * flops + 2 * n1 * n2 * outer * _count(live)
-    products = n2 * task.k * (2 + 2 * n1) * flops
-    return "products" if 0 < products < jacobian else "jacobian"
-
-
-def _fill(
-    task: _Task, live: Trainable, inputs: Inputs, size: int, block: Block
-) -> Float[Array, "n1 n2 *outputs"]:
-    """One pair of batches at a time; of a symmetric kernel the lower half is a transpose."""
-    firsts = [inputs.x1[i : i + size] for i in range(0, len(inputs.x1), size)]
-    if inputs.x2 is not None:
-        seconds = [inputs.x2[i : i + size] for i in range(0, len(inputs.x2), size)]
-        rows = [[block(task, live, a, b) for b in seconds] for a in firsts]
-        return jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows], axis=0)
-    upper = {
-        (i, j): block(task, live, a, None if i == j else b)
-        for i, a in enumerate(firsts)
-        for j, b in enumerate(firsts)
-        if i <= j
-    }
-    swap = (1, 0, 3, 2) if task.outputs == "full" else (1, 0, 2)
-    flip = lambda k: k.transpose(swap[: k.ndim])
-    pick = lambda i, j: upper[i, j] if i <= j else flip(upper[j, i])
-    count = range(len(firsts))
-    return jnp.concatenate([jnp.concatenate([pick(i, j) for j in count], 1) for i in count], 0)
-
-
-@eqx.filter_jit
-def _jacobian(
-    task: _Task, live: Trainable, x1: Tensor, x2: Tensor | None
-) -> Float[Array, "n1 n2 *outputs"]:
-    with jax.default_matmul_precision("highest"):
-        rows = jax.vmap(jax.jacrev(task.one), (None, 0))
-        first = rows(live, x1)
-        second = first if x2 is None else rows(live, x2)
-        swap = OUTPUTS[task.outputs].replace("ip", "pi").replace("jq", "qj").replace("iq", "qi")
-        flat = lambda g: g.reshape(g.shape[0], task.k, -1)
-        pairs = zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)
-        return functools.reduce(jnp.add, (jnp.einsum(swap, flat(a), flat(b)) for a, b in pairs))
-
-
-@eqx.filter_jit
-def _products(
-    task: _Task, live: Trainable, x1: Tensor, x2: Tensor | None
-) -> Float[Array, "n1 n2 *outputs"]:
-    with jax.default_matmul_precision("highest"):
-        all_of = jax.vmap(task.one, (None, 0))
-        seconds = x1 if x2 is None else x2
-
-        def column(x: Tensor, unit: Float[Array, " k"]) -> Float[Array, "n1 k"]:
-            # the unit vector is that of one output at one point of the second set
-            (tangent,) = jax.vjp(lambda p: task.one(p, x), live)[1](unit)
-            return jax.jvp(lambda p: all_of(p, x1), (live,), (tangent,))[1]
-
-        units = jnp.eye(task.k, dtype=jnp.result_type(*jax.tree.leaves(live)))
-        point = lambda x: jax.lax.map(lambda u: column(x, u), units)
-        full = jax.lax.map(point, seconds).transpose(2, 0, 3, 1)  # (n1, n2, k, k)
-        if task.outputs == "full":
-            return full
-        diagonal = jnp.diagonal(full, axis1=2, axis2=3)
-        return diagonal if task.outputs == "diagonal" else diagonal.sum(-1)
+    if found.shape[0] != 1:
+        raise ValueError(
+            f"apply maps one point to {found.shape[0]}; the first axis of its output must count the "
+            f"points. {hint}"
+        )
+    return found.shape[1:]

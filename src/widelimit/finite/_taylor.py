@@ -1,5 +1,6 @@
 """Taylor models: a network as a polynomial in its parameters."""
 
+import math
 from collections.abc import Callable
 
 import equinox as eqx
@@ -15,6 +16,8 @@ from widelimit._base.scalars import as_count
 from widelimit._base.shown import shown
 from widelimit._base.types import Tensor
 
+_HIGHEST = 8
+
 Model = Callable[[PyTree, ArrayLike], Tensor]
 
 
@@ -28,7 +31,7 @@ class TaylorModel(eqx.Module):
     Attributes:
         apply: The model.
         params: The expansion point $\theta_0$.
-        order: 1 or 2.
+        order: The degree of the polynomial.
     """
 
     apply: Model
@@ -51,25 +54,40 @@ class TaylorModel(eqx.Module):
             raise ValueError(
                 f"The parameters do not have the structure of the expansion point: {error}"
             ) from error
-        model = lambda p: self.apply(eqx.combine(p, frozen), x)
-        slope = lambda p: jax.jvp(model, (p,), (step,))
         start = jax.tree.map(jnp.asarray, start)
-        if self.order == 1:
-            value, first = slope(start)
-            return value + first
-        (value, first), (_, second) = jax.jvp(slope, (start,), (step,))
-        return value + first + second / 2
+
+        def along(s: Array) -> Array:
+            moved = jax.tree.map(lambda a, h: a + s.astype(a.dtype) * h, start, step)
+            return jnp.asarray(self.apply(eqx.combine(moved, frozen), x))
+
+        zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(step)))
+        terms = _derivatives(along, self.order)(zero)
+        return sum((d / math.factorial(i) for i, d in enumerate(terms[1:], 1)), terms[0])
+
+
+def _derivatives(f: Callable[[Array], Array], order: int) -> Callable[[Array], tuple[Array, ...]]:
+    """A function of one number with its derivatives, each by one more push-forward."""
+    if order == 0:
+        return lambda s: (f(s),)
+    below = _derivatives(f, order - 1)
+
+    def with_next(s: Array) -> tuple[Array, ...]:
+        values, slopes = jax.jvp(below, (s,), (jnp.ones_like(s),))
+        return (*values, slopes[-1])
+
+    return with_next
 
 
 def taylor(apply: Model, params: PyTree, order: int = 2) -> TaylorModel:
     r"""The Taylor model of any `apply(params, x)` around `params`.
 
-    For order 2: $f+\langle\nabla f,h\rangle+\tfrac12h^\top\nabla^2f\,h$, $h=\theta-\theta_0$.
+    $\sum_{j\le n}\frac1{j!}\frac{d^j}{ds^j}f(\theta_0+s\,h)$ at s = 0, $h=\theta-\theta_0$; for order 2
+    $f+\langle\nabla f,h\rangle+\tfrac12h^\top\nabla^2f\,h$.
 
     Args:
         apply: A function of (params, points).
         params: The expansion point, any pytree.
-        order: 1 or 2.
+        order: 1 to 8; every order doubles the work.
 
     Returns:
         A function of (params, points).
@@ -79,9 +97,14 @@ def taylor(apply: Model, params: PyTree, order: int = 2) -> TaylorModel:
         >>> model = wl.taylor(lambda p, x: jnp.exp(p * x), jnp.array(0.0), order=2)
         >>> float(model(jnp.array(2.0), 1.0))  # 1 + 2 + 2
         5.0
+        >>> model = wl.taylor(lambda p, x: jnp.exp(p * x), jnp.array(0.0), order=4)
+        >>> round(float(model(jnp.array(2.0), 1.0)), 4)  # ... + 8/6 + 16/24
+        7.0
     """
-    if as_count(order, "order") not in (1, 2):
-        raise ValueError(f"order must be 1 or 2, got {order}.")
+    if not 1 <= as_count(order, "order") <= _HIGHEST:
+        raise ValueError(
+            f"order must lie between 1 and {_HIGHEST}, got {order}: every order doubles the work."
+        )
     if not callable(apply):
         raise TypeError(f"apply must be a function of (params, x), got {apply!r}.")
     return TaylorModel(apply, params, order)
