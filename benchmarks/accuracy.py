@@ -45,7 +45,8 @@ def errors(activation, w_std, radius, depth):
     digits = 30 if activation in SUMS else 60 if 1e-20 < radius < 1e20 else 700
     setting = {"depth": depth, "activation": activation, "w_std": w_std, "digits": digits}
     exact = lambda i, j: np.array(testing.mpmath_ntk(x[i], x[j], **setting))
-    size = [np.maximum(exact(i, i), 1e-307) for i in range(len(x))]
+    own = [exact(i, i) for i in range(len(x))]
+    size = [np.maximum(k, 1e-300) for k in own]  # what is smaller is 0
     net = wl.mlp(depth, activation, w_std=w_std)
     with np.errstate(over="ignore", under="ignore"):
         double = np.stack(wl.kernels(net, x))
@@ -62,7 +63,9 @@ def errors(activation, w_std, radius, depth):
         apart = 1 - abs(x[i] @ x[j]) / np.linalg.norm(x[i]) / np.linalg.norm(x[j]) > 1e-3
         if single is not None and apart:
             rough = max(rough, *(np.abs(single[:, i, j] - want) / root))
-    diagonal = [np.abs(double[:, i, i] - s) / s for i, s in enumerate(size)]
+    diagonal = [
+        np.abs(double[:, i, i] - k) / s for i, (k, s) in enumerate(zip(own, size, strict=True))
+    ]
     return max(worst, np.max(diagonal)), rough if fits else None
 
 

@@ -1,7 +1,7 @@
 """Small faults put into the numbers, one at a time: do the tests notice?
 
-`python tests/mutants.py COUNT SEED` copies the tree to a temporary folder, changes one operator, comparison or number of
-`infinite/`, `activations/` or `_base/numerics.py`, runs the fast laws and the golden values, and prints what survived.
+`python tests/mutants.py COUNT SEED` copies the tree to a temporary folder, changes one operator, comparison or
+number of `infinite/`, `activations/` or `_base/numerics.py`, runs laws and golden values, and prints what survived.
 """
 
 import ast
