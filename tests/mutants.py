@@ -53,7 +53,9 @@ def _changed(node: ast.AST) -> ast.AST | None:
         other.op = SWAPS[type(other.op)]()
     elif isinstance(other, ast.Compare) and type(other.ops[0]) in SWAPS:
         other.ops[0] = SWAPS[type(other.ops[0])]()
-    elif isinstance(other, ast.Constant) and type(other.value) in (int, float):
+    elif isinstance(other, ast.Constant) and isinstance(other.value, float | int):
+        if isinstance(other.value, bool):
+            return None
         other.value = other.value + 1 if other.value in (0, 1) else 2 * other.value
     elif isinstance(other, ast.UnaryOp) and isinstance(other.op, ast.USub):
         other.op = ast.UAdd()
