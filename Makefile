@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test fuzz reproduce explorer format benchmarks clean
+.PHONY: demo test fuzz mutants reproduce explorer format benchmarks clean
 
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found."; exit 1; }
@@ -32,6 +32,9 @@ explorer:  ## the page of `widelimit explore`, from its sources; needs Node, and
 SEED ?= 1
 fuzz: $(READY)  ## 20,000 random calls, misuse included; another SEED=... draws others
 	$(BIN)/python tests/fuzz.py 20000 $(SEED)
+
+mutants: $(READY)  ## 100 small faults in the numbers, one at a time; prints those that no test notices
+	$(BIN)/python tests/mutants.py 100 $(SEED)
 
 format: $(READY)
 	$(BIN)/ruff format .

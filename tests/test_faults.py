@@ -14,6 +14,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import jax
@@ -26,9 +27,11 @@ import fuzz
 import widelimit as wl
 from widelimit import experiments as ex
 from widelimit._base.functions import digest
+from widelimit.activations import How
 from widelimit.estimators import NTKRegressor
 from widelimit.experiments import _store as store
 from widelimit.experiments._lock import LOCK, locked
+from widelimit.infinite import _patience, _plan
 
 X, Y = np.eye(2), np.ones(2)
 NETWORK = wl.finite(wl.mlp(1, "erf"), width=8)
@@ -175,6 +178,7 @@ def test_digests_are_the_same_in_another_process():
     code = """
         import functools, jax, jax.numpy as jnp, numpy as np, optax, widelimit as wl
         from widelimit._base.functions import digest
+from widelimit.activations import How
         scale = 3.0
         def inner(v, k=2): return jnp.tanh(v) ** k * scale
         outer = functools.partial(lambda v, w: inner(v) + w @ jnp.ones(2), w=np.arange(4.0).reshape(2, 2))
@@ -631,3 +635,14 @@ def test_the_fuzz_sees_what_is_wrong_and_shrinks_it(monkeypatch):
     assert fuzz.finding("[][1]").startswith("IndexError")
     assert fuzz.finding("1 + 'a'").startswith("TypeError: unsupported operand")
     assert not fuzz.finding("wl.mlp(-1)")
+
+
+def test_a_long_quadrature_is_announced_with_its_time():
+    form, _ = _plan.split(wl.mlp(3, "elu", b_std=0.1))
+    with pytest.warns(
+        UserWarning, match=r"'elu' need a two-dimensional quadrature each: about 2.5 minutes"
+    ):
+        _patience.warn_if_slow(form, 10**5, How())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _patience.warn_if_slow(form, 100, How())

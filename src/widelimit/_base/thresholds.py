@@ -26,7 +26,8 @@ DIAGONAL_CHUNK = 2**12  # points; series coefficients of one chunk are some mega
 MATVEC_ENTRIES = 2**22  # entries; a strip of the matrix that is multiplied and forgotten
 MANY = 2**12  # entries; from here a long series (1e-9) is preferred to a quadrature for each
 PATIENT_SECONDS = 300  # seconds that a deep network may take, by estimate, without a warning
-PATIENCE = 2e10  # evaluations of an activation; about a minute, after which a warning is due
+PATIENCE = 60  # seconds that quadratures may take, by estimate, without a warning
+PLANE_SECONDS = 5e-4  # of one processor for an entry's quadrature in the plane, well compiled
 
 BRIEF_BLOCK = 2**17  # pairs of pixels; up to here compiling a layer costs more than running it
 

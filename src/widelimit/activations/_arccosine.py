@@ -52,10 +52,10 @@ def _dual(order: int, cov: Cov):
 
 @register_family("relu_power", (2,), (3,), (4,))
 def relu_power(order: float) -> Activation:
-    """max(x, 0)^order: the arc-cosine kernel of that order, from 2 to 20."""
-    if not 2 <= order <= 20 or order != int(order):
+    """max(x, 0)^order: the arc-cosine kernel of that order, from 2 to 64."""
+    if not 2 <= order <= 64 or order != int(order):
         raise ValueError(
-            f"relu_power(order) needs an integer order of at least 2 and at most 20, got {order:g}. "
+            f"relu_power(order) needs an integer order of at least 2 and at most 64, got {order:g}. "
             "Order 1 is 'relu', order 0 is 'step'."
         )
     n = int(order)

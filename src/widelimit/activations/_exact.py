@@ -5,8 +5,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import hermite_e
+
+from widelimit._base.arrays import evaluating_now
 
 from ._activation import Activation
 from ._kolmogorov import gauss_rule
@@ -37,7 +41,8 @@ def _angle(q1: Any, q2: Any, k: Any) -> tuple[Any, Any, Any]:
 
 
 def _two_slopes(act: Activation) -> ExactDual:
-    a, b = -float(act.fn(-1.0)), float(act.fn(1.0))
+    with jax.enable_x64(True), evaluating_now():  # in 32 bits a slope of 0.1 has eight digits
+        a, b = (float(sign * act.fn(jnp.asarray(sign))) for sign in (-1.0, 1.0))
 
     def dual(q1, q2, k):
         m = mpmath().mp

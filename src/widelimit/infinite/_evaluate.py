@@ -180,7 +180,9 @@ def _small(request: Request, inputs: Inputs) -> list[Float[np.ndarray, "n1 n2"]]
     side = TINY_TILE if integrated(request.form, how) else LIGHT_TILE if heavy else SMALL_TILE
     tiles = cut_small(first, second, side)
     shape = len(first.q), len(other.q)
-    long = seconds(request.form, how, len(tiles.places) * side**2) > WELL_COMPILED
+    computed = len(tiles.places) * side**2
+    warn_if_slow(request.form, computed, how)
+    long = seconds(request.form, how, computed) > WELL_COMPILED
     run = stack_of_tiles_well if long else stack_of_tiles
     out = []
     for stack in run(plan, numbers, *tiles.arguments):

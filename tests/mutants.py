@@ -1,0 +1,125 @@
+"""Small faults put into the numbers, one at a time: do the tests notice?
+
+`python tests/mutants.py COUNT SEED` copies the tree to a temporary folder, changes one operator, comparison or
+number of `infinite/`, `activations/` or `_base/numerics.py`, runs laws and golden values, and prints what survived.
+"""
+
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PLACES = ("infinite", "activations", "_base/numerics.py")
+TESTS = [
+    *("tests/test_extremes.py", "tests/test_golden.py", "tests/test_kernels.py"),
+    *("tests/test_activations.py", "tests/test_numerics.py"),
+]
+SWAPS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.Lt: ast.GtE,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.GtE: ast.Lt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
+
+
+def spots(tree: ast.Module) -> list[ast.AST]:
+    """Nodes that can be changed; annotations are none of them."""
+    hints = {id(n) for node in ast.walk(tree) for n in _hints(node)}
+    return [n for n in ast.walk(tree) if id(n) not in hints and _changed(n) is not None]
+
+
+def _hints(node: ast.AST) -> list[ast.AST]:
+    found = [getattr(node, name, None) for name in ("annotation", "returns")]
+    return [n for hint in found if isinstance(hint, ast.AST) for n in ast.walk(hint)]
+
+
+def _changed(node: ast.AST) -> ast.AST | None:
+    other = copy.deepcopy(node)
+    if isinstance(other, ast.BinOp | ast.BoolOp) and type(other.op) in SWAPS:
+        other.op = SWAPS[type(other.op)]()
+    elif isinstance(other, ast.Compare) and type(other.ops[0]) in SWAPS:
+        other.ops[0] = SWAPS[type(other.ops[0])]()
+    elif isinstance(other, ast.Constant) and isinstance(other.value, float | int):
+        if isinstance(other.value, bool):
+            return None
+        other.value = other.value + 1 if other.value in (0, 1) else 2 * other.value
+    elif isinstance(other, ast.UnaryOp) and isinstance(other.op, ast.USub):
+        other.op = ast.UAdd()
+    else:
+        return None
+    return other
+
+
+def mutate(source: str, choose: random.Random) -> tuple[str, str] | None:
+    """The source with one change, and the change in words."""
+    tree = ast.parse(source)
+    found = spots(tree)
+    if not found:
+        return None
+    chosen = choose.choice(found)
+    other = _changed(chosen)
+    assert other is not None
+    words = f"{getattr(chosen, 'lineno', 0)}: {ast.unparse(chosen)} -> {ast.unparse(other)}"
+
+    class Replace(ast.NodeTransformer):
+        def visit(self, node: ast.AST) -> ast.AST:
+            return other if node is chosen else self.generic_visit(node)
+
+    return ast.unparse(ast.fix_missing_locations(Replace().visit(tree))), words
+
+
+def survives(folder: Path) -> bool:
+    """Whether the tests pass in the copy."""
+    run = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]
+    env = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    try:
+        done = subprocess.run(run, cwd=folder, env=env, capture_output=True, timeout=1800)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def main(count: int, seed: int) -> int:
+    """Print the survivors; their number."""
+    choose, survivors = random.Random(seed), 0
+    base = ROOT / "src" / "widelimit"
+    files = [
+        f for p in PLACES for f in ([base / p] if p.endswith(".py") else (base / p).glob("*.py"))
+    ]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("src", "tests", "pyproject.toml"):
+            copier = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+            copier(ROOT / part, folder / part)
+        for number in range(count):
+            path = choose.choice(sorted(files))
+            found = mutate(path.read_text(), choose)
+            if found is None:
+                continue
+            target = folder / path.relative_to(ROOT)
+            target.write_text(found[0])
+            lives = survives(folder)
+            survivors += lives
+            state = "SURVIVED" if lives else "caught"
+            print(f"{number} {state} {path.relative_to(base)}:{found[1]}"[:200], flush=True)
+            target.write_text(path.read_text())
+    print(f"{survivors} of {count} survived.")
+    return survivors
+
+
+if __name__ == "__main__":
+    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]))))
