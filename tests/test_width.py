@@ -11,7 +11,7 @@ import pytest
 
 import widelimit as wl
 from conftest import GOLDEN
-from widelimit import Dense, Phi, Residual, Scale, Sum
+from widelimit import Dense, Phi, Residual, Scale, Sum, testing
 from widelimit._base.compile import quick_jit
 from widelimit.activations import Cov, How, fourth_in_plane, fourth_moments, fourth_terms
 from widelimit.width import drift_tensors, kink_drift
@@ -180,33 +180,26 @@ def test_rules_compose():
 # --- sampled networks --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "net",
-    [
-        wl.resnet(2, 1.0),
-        Dense(w_std=1.2)
-        >> Sum(Dense(w_std=1.1, b_std=0.2) >> Phi("relu") >> Dense(w_std=1.3), Scale(0.7))
-        >> Sum(Dense(b_std=0.1), Dense(w_std=0.9) >> Phi("relu") >> Dense(w_std=1.2))
-        >> Phi("relu")
-        >> Dense(2, w_std=1.4),
-    ],
-    ids=["resnet", "sums"],
-)
-def test_sampled_networks_agree(net, seed):
-    """20,000 networks of width 64: variances and means in standard errors, the next order allowed for."""
-    n, outputs = 64, 1 if net == wl.resnet(2, 1.0) else 2
-    samples = 20_000 if outputs == 1 else 8_000
-    fl = wl.fluctuations(net, SKEW)
-    x = SKEW.astype(np.float32)
-    found = wl.monte_carlo_kernels(net, x, width=n, samples=samples, key=seed, method="law")
-    eps = float((np.diag(fl.ntk_var) / np.diag(fl.ntk) ** 2).max()) / n
-    for estimate, variance, mean in (
-        (found.nngp, fl.nngp_var, fl.expected_nngp(n)),
-        (found.ntk, fl.ntk_var_of(outputs), fl.expected_ntk(n)),
-    ):
-        assert (abs(estimate.mean - mean) < 4 * estimate.stderr + eps**2 * abs(mean)).all()
-        error = 4 * math.sqrt(3 / samples) + 0.8 * eps
-        assert (abs(estimate.std**2 * n / variance - 1) < error).all()
+def test_sampled_networks_agree(seed):
+    """20,000 networks of width 64, as anyone can draw them."""
+    testing.check_width(wl.resnet(2, 1.0), seed)
+
+
+def test_sums_of_branches(seed):
+    """Branches beside each other, biases, two outputs; and a law that is broken is seen."""
+    first = Sum(Dense(w_std=1.1, b_std=0.2) >> Phi("relu") >> Dense(w_std=1.3), Scale(0.7))
+    second = Sum(Dense(b_std=0.1), Dense(w_std=0.9) >> Phi("relu") >> Dense(w_std=1.2))
+    net = Dense(w_std=1.2) >> first >> second >> Phi("relu") >> Dense(2, w_std=1.4)
+    testing.check_width(net, seed, samples=6_000)
+
+
+def test_a_wrong_width_is_seen(monkeypatch):
+    """The law fails where predictions are those of another network."""
+    other = wl.fluctuations
+    wrong = lambda net, x, width: other(wl.resnet(2, 0.8), x, width=width)
+    monkeypatch.setattr("widelimit.testing._width_laws.fluctuations", wrong)
+    with pytest.raises(AssertionError, match="last-layer kernel"):
+        testing.check_width(wl.resnet(2, 1.0), samples=1_000)
 
 
 def test_networks_in_law_are_networks(seed):

@@ -11,3 +11,4 @@ from ._missing import missing_rules as missing_rules
 from ._network_laws import NETWORK_LAWS as NETWORK_LAWS
 from ._network_laws import check_network as check_network
 from ._oracles import mpmath_ntk as mpmath_ntk
+from ._width_laws import check_width as check_width
