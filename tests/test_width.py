@@ -48,7 +48,7 @@ def known():
 
 KNOWN = known()
 # One network of each kind and activation; the others' programs take their time to compile.
-LEFT_OUT = "mlp erf L=1", "mlp tanh", "mlp gelu L=2", "resnet gelu"
+LEFT_OUT = "mlp erf", "mlp tanh", "mlp gelu L=2", "resnet gelu"
 STILL = [text for text in KNOWN if "X:" not in text and not text.startswith(LEFT_OUT)]
 
 
@@ -131,9 +131,8 @@ def test_widths_enter_by_their_inverses():
 
 
 def test_a_first_layer_shifts_nothing():
-    for activation in ("relu", "erf"):
-        fl = wl.fluctuations(wl.mlp(1, activation, w_std=1.4, b_std=0.3), SKEW)
-        np.testing.assert_allclose([fl.nngp_shift, fl.ntk_shift], 0, atol=1e-13)
+    fl = wl.fluctuations(wl.mlp(1, w_std=1.4, b_std=0.3), SKEW)
+    np.testing.assert_allclose([fl.nngp_shift, fl.ntk_shift], 0, atol=1e-13)
 
 
 def test_exchange_duplicates_and_order():
@@ -165,14 +164,10 @@ def test_nearly_equal_inputs_approach_one():
 
 
 def test_rules_compose():
-    """A composition of section-by-section checks: values to which Monte Carlo agreed."""
-    branch = (
-        Dense(48, 1.2) >> Phi("relu") >> Dense(12, 1.4, 0.1) >> Phi("relu") >> Dense(24, 0.9, 0.3)
-    )
-    net = Dense(24, 1.3, 0.2) >> Phi("relu") >> Dense(24, 1.1) >> Residual(branch, 0.8)
-    same = Dense(24, 1.3, 0.2) >> Phi("relu") >> Dense(24, 1.1)
-    same = same >> Sum(Scale(1.0), branch >> Scale(0.8)) >> Dense(w_std=1.6)
-    one, other = wl.fluctuations(net >> Dense(w_std=1.6), SKEW), wl.fluctuations(same, SKEW)
+    """A residual block is a sum, and an attenuation a layer."""
+    branch = Dense(w_std=1.2) >> Phi("relu") >> Dense(w_std=0.9, b_std=0.3)
+    nets = Residual(branch, 0.8), Sum(Scale(1.0), branch >> Scale(0.8))
+    one, other = (wl.fluctuations(Dense() >> net >> Dense(), SKEW) for net in nets)
     np.testing.assert_allclose(one.ntk_var, other.ntk_var, rtol=1e-12)
     np.testing.assert_allclose(one.ntk_shift, other.ntk_shift, rtol=1e-12)
 
@@ -186,10 +181,9 @@ def test_sampled_networks_agree(seed):
 
 
 def test_sums_of_branches(seed):
-    """Branches beside each other, biases, two outputs; and a law that is broken is seen."""
-    first = Sum(Dense(w_std=1.1, b_std=0.2) >> Phi("relu") >> Dense(w_std=1.3), Scale(0.7))
-    second = Sum(Dense(b_std=0.1), Dense(w_std=0.9) >> Phi("relu") >> Dense(w_std=1.2))
-    net = Dense(w_std=1.2) >> first >> second >> Phi("relu") >> Dense(2, w_std=1.4)
+    """Branches beside each other, biases, two outputs."""
+    first = Sum(Dense(w_std=1.1, b_std=0.2), Dense() >> Phi("relu") >> Dense(w_std=1.3), Scale(0.7))
+    net = Dense(w_std=1.2) >> first >> Sum(Dense(), Dense()) >> Phi("relu") >> Dense(2, w_std=1.4)
     testing.check_width(net, seed, samples=6_000)
 
 
@@ -209,14 +203,12 @@ def test_networks_in_law_are_networks(seed):
     )
     x = np.concatenate([SKEW, 2 * SKEW[:1]]).astype(np.float32)
     drawn = wl.monte_carlo_kernels(net, x, samples=8_000, key=seed, method="law")
-    built = wl.monte_carlo_kernels(net, x, samples=600, key=seed + 1)
+    built = wl.monte_carlo_kernels(net, x, samples=400, key=seed + 1)
     for one, other in zip(drawn, built, strict=True):
         error = np.hypot(one.stderr, other.stderr)
         assert (abs(one.mean - other.mean) <= 4 * error + 1e-6).all()
         near = abs(one.std - other.std) < 0.3 * other.std + 1e-6
         assert near.all()
-    block = wl.monte_carlo_kernels(net, x, x[:1], samples=300, key=seed, method="law")
-    assert block.ntk.mean.shape == (3, 1)
     with pytest.raises(ValueError, match="NTK parameterisation"):
         wl.monte_carlo_kernels(wl.finite(wl.mlp(1), 9, "standard"), x, method="law")
     with pytest.raises(ValueError, match="method"):

@@ -1,6 +1,7 @@
 """The finite network: the same description with weights."""
 
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,7 +18,6 @@ from widelimit._base.scalars import as_count, concrete
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.describe import expect_network, infer
 from widelimit.layers import Dense, Layer
-from widelimit.width import Fluctuations
 
 from ._blocks import kernel_in_blocks
 from ._convention import settle
@@ -214,7 +214,7 @@ class FiniteNetwork(eqx.Module):
         shapes = jax.eval_shape(lambda: self.init(0, input_dim, output_dim))
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
 
-    def fluctuations(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Fluctuations:
+    def fluctuations(self, x1: ArrayLike, x2: ArrayLike | None = None) -> Any:
         """How far its kernels are from their limits: `widelimit.fluctuations` at its width."""
         return around_limit(self.net, self._how, x1, x2)
 

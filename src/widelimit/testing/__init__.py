@@ -1,7 +1,8 @@
 """Laws that every activation and every layer must obey, for our tests and for yours.
 
-`check_activation(mine)` and `check_network(net)` raise at the first law that fails; `missing_rules(layer)`
-lists what a layer of your own cannot answer yet.
+`check_activation(mine)` and `check_network(net)` raise at the first law that fails; `check_width(net)` draws
+networks and compares their scatter with theory; `missing_rules(layer)` lists what a layer of your own cannot
+answer yet.
 """
 
 from ._activation_laws import ACTIVATION_LAWS as ACTIVATION_LAWS
