@@ -163,15 +163,6 @@ def test_nearly_equal_inputs_approach_one():
     np.testing.assert_array_less(abs(fl.ntk_shift[:, 0] / fl.ntk[-1, 0]), 10 * radians + 1e-5)
 
 
-def test_rules_compose():
-    """A residual block is a sum, and an attenuation a layer."""
-    branch = Dense(w_std=1.2) >> Phi("relu") >> Dense(w_std=0.9, b_std=0.3)
-    nets = Residual(branch, 0.8), Sum(Scale(1.0), branch >> Scale(0.8))
-    one, other = (wl.fluctuations(Dense() >> net >> Dense(), SKEW) for net in nets)
-    np.testing.assert_allclose(one.ntk_var, other.ntk_var, rtol=1e-12)
-    np.testing.assert_allclose(one.ntk_shift, other.ntk_shift, rtol=1e-12)
-
-
 # --- sampled networks --------------------------------------------------------------------------------
 
 
