@@ -13,10 +13,14 @@ from ._fourth_records import (
     Alone,
     Fourth,
     Function,
+    Slopes,
     assembled,
     standardised,
 )
 from ._plane import line_integral, plane_integral
+
+# sine^2; below, scores of the density have lost their digits, and two inputs count as one.
+_COINCIDE = 1e-6
 
 
 def fourth_in_plane(act: Activation, cov: Cov) -> Fourth:
@@ -24,7 +28,21 @@ def fourth_in_plane(act: Activation, cov: Cov) -> Fourth:
     flat = jax.tree.map(lambda a: jnp.broadcast_to(a, shape).ravel(), cov)
     sums = jax.lax.map(lambda c: _plane_sums(act, c), flat, batch_size=min(16, flat.minus.size))
     first, second = (_line_sums(act, q) for q in (cov.q1, cov.q2))
-    return assembled(first, second, [part.reshape(shape) for part in sums.T])
+    found = assembled(first, second, [part.reshape(shape) for part in sums.T])
+    if not act.breaks:
+        return found
+    close = (cov.minus * cov.plus < _COINCIDE) & (cov.minus < cov.plus)
+    alone = _coincident(jax.tree.map(lambda a, b: (a + b) / 2, first, second), found.slopes)
+    chosen = (jnp.where(close, a, b) for a, b in zip(alone, found.slopes, strict=True))
+    return found._replace(slopes=Slopes(*chosen))
+
+
+def _coincident(one: Alone, slopes: Slopes) -> Slopes:
+    """For two inputs that are one: what gives the one's derivatives, if both move alike."""
+    none = jnp.zeros_like(slopes.s11)
+    s40 = 2 * (one.t2 - 1.5 * one.dot1)
+    bent = (s40, none, one.dot1, none, s40, none, none, one.dot2 / 1.5, none, none)
+    return Slopes(*slopes[:3], *(part + none for part in bent))
 
 
 def _plane_sums(act: Activation, cov: Cov) -> Float[Array, " moments"]:

@@ -1,6 +1,7 @@
 """How far a network of this width is from its limit, to first order."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -8,12 +9,11 @@ from jaxtyping import Float
 from widelimit._base.structured import Data
 from widelimit.describe import infer
 from widelimit.layers import Layer
-from widelimit.width import Fluctuations, expect_derived, fluctuations
 
 from ._parameterise import How
 
 
-def around_limit(net: Layer, how: How, x1: Data, x2: Data | None = None) -> Fluctuations:
+def around_limit(net: Layer, how: How, x1: Data, x2: Data | None = None) -> Any:
     """The fluctuations of the network's kernels, its width being the reference.
 
     Example:
@@ -22,6 +22,8 @@ def around_limit(net: Layer, how: How, x1: Data, x2: Data | None = None) -> Fluc
         >>> round(float((fl.ntk_std() / fl.ntk)[0, 0]), 3)
         0.1
     """
+    from widelimit.width import fluctuations  # what `import widelimit` does not need
+
     if how.parameterisation != "ntk" or how.bias is not None:
         raise ValueError(
             "Distances from the limit are known for the NTK parameterisation with the biases that the "
@@ -57,6 +59,8 @@ def expected_distances(
     net: Layer, x: Float[np.ndarray, "n d"], widths: Sequence[int]
 ) -> Float[np.ndarray, " widths"] | None:
     """The root mean square of the tangent kernel's distance from its limit; None where not derived."""
+    from widelimit.width import expect_derived, fluctuations
+
     try:
         expect_derived(net)
     except ValueError:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -19,7 +20,6 @@ from widelimit._base.types import Params, Seed, Tensor
 from widelimit.describe import infer
 from widelimit.interpret import facts
 from widelimit.layers import Layer
-from widelimit.width import Fluctuations
 
 from ._blocks import kernel_in_blocks
 from ._convention import settle
@@ -251,7 +251,7 @@ class FiniteNetwork(eqx.Module):
         leaves = jax.tree_util.tree_leaves_with_path(shapes)
         return sum(math.prod(leaf.shape) for path, leaf in leaves if not is_frozen(path))
 
-    def fluctuations(self, x1: Data, x2: Data | None = None) -> Fluctuations:
+    def fluctuations(self, x1: Data, x2: Data | None = None) -> Any:
         """How far its kernels are from their limits: `widelimit.fluctuations` at its width."""
         return around_limit(self.net, self._how, x1, x2)
 

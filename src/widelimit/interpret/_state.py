@@ -11,6 +11,7 @@ state) knows what that means for it:
 | `interpret.Facts` | truths about the random function | linear? fresh? homogeneous? |
 | `describe.Signal` | Gaussian or not | is the limit known? |
 | `describe.Sizes` | numbers of channels | shapes, parameter counts, finite networks |
+| `width.Fluctuating` | their spread and shift at finite width | how wide is wide enough? |
 | `spectrum.Near`, `Exact`, `Degrees` | an expansion, many digits, parities | kink, eigenvalues |
 
 A new question is a new state; a new layer is one rule (`_interpret.py`) and is then right for all of them.

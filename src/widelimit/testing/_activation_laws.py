@@ -18,6 +18,7 @@ from widelimit.activations import (
     Cov,
     How,
     derivative,
+    fourth_moments,
     second_moment,
     terms_needed,
     transform,
@@ -201,6 +202,35 @@ def lipschitz_is_true(act: Activation, rng: np.random.Generator) -> None:
     )
 
 
+def fourth_moments_are_true(act: Activation, rng: np.random.Generator) -> None:
+    """Stated fourth moments agree with sample means, and the slope with that of the dual."""
+    if act.fourth is None:
+        return
+    q1, q2, rho = 0.8, 1.7, 0.6
+    z = rng.standard_normal((2, 100_000))
+    u, v = math.sqrt(q1) * z[0], math.sqrt(q2) * (rho * z[0] + math.sqrt(1 - rho**2) * z[1])
+    with jax.enable_x64(True):
+        at = lambda value: jnp.full((1, 1), value)
+        cov = Cov(at(q1), at(q2), at(1 - rho), at(1 + rho))
+        found = fourth_moments(act, cov, How())
+        size = [math.sqrt(float(second_moment(act, at(q))[0, 0])) for q in (q1, q2)]
+        prime = derivative(act)
+        p, r = (np.asarray(act.fn(jnp.asarray(w))) / s for w, s in zip((u, v), size, strict=True))
+        d = math.sqrt(q1) * np.asarray(prime(jnp.asarray(u))) / size[0]
+        e = math.sqrt(q2) * np.asarray(prime(jnp.asarray(v))) / size[1]
+    pairs = [(found.x[k - 1], p ** (4 - k) * r**k) for k in (1, 2, 3)]
+    pairs += [(found.z[k - 1], d ** (4 - k) * e**k) for k in (1, 2, 3)]
+    pairs += [
+        (found.y[i][j], p ** (2 - i) * r**i * d ** (2 - j) * e**j)
+        for i in range(3)
+        for j in range(3)
+    ]
+    pairs += [(found.first.x, p**4), (found.second.z, e**4), (found.slopes.s11, d * e)]
+    for value, sample in pairs:
+        error = abs(sample.mean() - float(value[0, 0]))
+        assert error < 5 * sample.std() / math.sqrt(sample.size) + 1e-13, f"{act.name}: {error:.2g}"
+
+
 ACTIVATION_LAWS: tuple[Law, ...] = (
     matches_monte_carlo,
     dual_is_symmetric,
@@ -213,6 +243,7 @@ ACTIVATION_LAWS: tuple[Law, ...] = (
     parity_is_true,
     degree_is_true,
     lipschitz_is_true,
+    fourth_moments_are_true,
 )
 
 

@@ -23,7 +23,7 @@ from widelimit.infinite import (
     split,
     with_loops,
 )
-from widelimit.interpret import interpret
+from widelimit.interpret import facts, interpret
 from widelimit.layers import Layer
 
 from ._state import Fluctuating
@@ -149,6 +149,8 @@ def corrections(
             part[...] = tile[:, : part.shape[1], : part.shape[2]]
             if progress is not None:
                 progress(k + 1, len(places))
+    if facts(net).vanishes:
+        out[:, first.zero, :] = out[:, :, second.zero] = 0
     if symmetric:
         out = np.tril(out) + np.tril(out, -1).swapaxes(1, 2)
     return dict(zip(_NAMES, out, strict=True))

@@ -164,7 +164,7 @@ class Fluctuations:
         other = first if self._inputs.x2 is None else np.asarray(self._inputs.x2, np.float64)
         j = (min(1, len(other) - 1) if self._inputs.x2 is None else 0) if j is None else j
         found = pair_tensors(self._sized, first[i][None], other[j][None])
-        return PairCovariance(found.cov, found.b, found.f, found.shift)
+        return PairCovariance(*map(np.asarray, (found.cov, found.b, found.f, found.shift)))
 
     def distance(self, width: int | None = None, outputs: int = 1) -> float:
         r"""$\sqrt{E\lVert\hat\Theta-\Theta\rVert_F^2}$: spread and shift of all entries together.

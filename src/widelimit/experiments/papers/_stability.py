@@ -145,10 +145,9 @@ def _moved(
     for i in range(networks):
         key = jax.random.fold_in(jax.random.key(seed), i)
         options = {"learning_rate": rate, "steps": steps, "record": 1, "drift": True}
-        kernels = optimise(
-            finite(net, width), np.float32(x), np.float32(y), key=key, **options
-        ).kernels
-        drifts.append(width * np.asarray(kernels[-1] - kernels[0], np.float64))
+        run = optimise(finite(net, width), np.float32(x), np.float32(y), key=key, **options)
+        kernels = np.asarray(run.kernels, np.float64)
+        drifts.append(width * (kernels[-1] - kernels[0]))
     mean, error = np.mean(drifts, axis=0), np.std(drifts, axis=0, ddof=1) / np.sqrt(networks)
     expected = ntk_drift(net, x, y, rate * steps)
     places = ((0, 0), (0, 1), (1, 1))
