@@ -22,6 +22,7 @@ from widelimit.describe import check_pixels
 from widelimit.layers import AvgPool, Layer, Pool, Serial, Sites, SumPool
 
 from ._demand import demand
+from ._displacements import displacements
 from ._fast import (
     Parts,
     Side,
@@ -29,7 +30,6 @@ from ._fast import (
     across,
     along,
     circles,
-    displacements,
     doubled_up,
     moved_by,
     side_of,
@@ -66,7 +66,9 @@ def coarsened(net: Layer, sites: Sites) -> tuple[Coarse, Layer, Layer] | None:
     )
     if not place or not sites or not demand(net).own:
         return None
-    pool = layers[place].map.single
+    found = layers[place]
+    assert isinstance(found, AvgPool | SumPool)
+    pool = found.map.single
     body, rest = Serial(*layers[:place]), Serial(*layers[place + 1 :])
     if not isinstance(pool, Pool) or pool.window.out(sites) == sites:
         return None
