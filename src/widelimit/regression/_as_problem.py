@@ -37,10 +37,11 @@ def as_problem(net: Layer | None, x: object, y: object, kernel: KernelLike) -> P
                 "network's kernel ('ntk', 'nngp')."
             )
         return given_problem(x, y)
-    function, x = as_kernel(net, kernel), as_plain(x, "x")
-    if x.ndim > 2 and isinstance(function, PreparedKernel):
-        function, x = function.of_rows(tuple(x.shape[1:])), x.reshape(len(x), -1)
-    points = as_array(x, "x", rank=2, layout="(points, features)")
+    function, given = as_kernel(net, kernel), as_plain(x, "x")
+    if given.ndim > 2 and isinstance(function, PreparedKernel):
+        function = function.of_rows(tuple(given.shape[1:]))
+        given = given.reshape(len(given), -1)
+    points = as_array(given, "x", rank=2, layout="(points, features)")
     flat = np.asarray(y).ndim < 2
     targets = as_array(y, "y", rank=1 if flat else 2, layout="(points,) or (points, outputs)")
     if len(points) != len(targets):

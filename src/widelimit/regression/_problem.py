@@ -90,11 +90,11 @@ class Problem:
         """New points, checked against the training points."""
         if is_transformed(x):
             raise TypeError(f"{name} is being traced; the solvers work on concrete arrays.")
-        x = as_plain(x, name)
+        given = as_plain(x, name)
         layout = getattr(self.kernel, "layout", None)
-        if layout is not None and tuple(x.shape[1:]) == layout:
-            x = x.reshape(len(x), -1)
-        points = np.asarray(as_array(x, name, rank=2, layout="(points, features)"), np.float64)
+        if layout is not None and tuple(given.shape[1:]) == layout:
+            given = given.reshape(len(given), -1)
+        points = np.asarray(as_array(given, name, rank=2, layout="(points, features)"), np.float64)
         if points.shape[1] != self.inputs.shape[1]:
             raise ValueError(
                 f"{name} has {points.shape[1]} features, the training points have "
