@@ -30,10 +30,12 @@ from .finite import linearize as linearize
 from .finite import monte_carlo_kernels as monte_carlo_kernels
 from .finite import taylor as taylor
 from .finite import width_convergence as width_convergence
+from .infinite import Cost as Cost
 from .infinite import Kernels as Kernels
 from .infinite import PreparedKernel as PreparedKernel
 from .infinite import Profile as Profile
 from .infinite import Trace as Trace
+from .infinite import cost as cost
 from .infinite import kernels as kernels
 from .infinite import nngp as nngp
 from .infinite import ntk as ntk

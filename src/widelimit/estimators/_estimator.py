@@ -68,7 +68,7 @@ class NetworkEstimator(BaseEstimator):
         X = X if hasattr(X, "ndim") else np.asarray(X)
         layout = tuple(X.shape[1:]) if X.ndim > 2 else None
         if fitting and layout != self._layout:
-            self._layout = layout
+            vars(self)["_layout"] = layout  # the class says: none
         if layout is None:
             return X
         if layout != self._layout:

@@ -1,5 +1,7 @@
 """Infinite width: kernel propagation, profiles, Gram matrices."""
 
+from ._cost import Cost as Cost
+from ._cost import cost as cost
 from ._kernel import Kernels as Kernels
 from ._kernel import PreparedKernel as PreparedKernel
 from ._kernel import prepare as prepare

@@ -88,8 +88,9 @@ class PreparedKernel(eqx.Module):
     def _read(self, x1: Any, x2: Any = None) -> Inputs:
         if not self.pixels:
             return as_inputs(x1, x2)
-        if self.layout is not None:
-            whole = lambda x: None if x is None else x.reshape(len(x), *self.layout)
+        layout = self.layout
+        if layout is not None:
+            whole = lambda x: None if x is None else x.reshape(len(x), *layout)
             x1, x2 = whole(x1), whole(x2)
         return as_images(x1, x2)
 
@@ -147,7 +148,7 @@ class PreparedKernel(eqx.Module):
         """
         request = self._request(self.kind)._replace(form=without_widths(self.form))
         if self.pixels:
-            return image_kernels(request, Inputs(x1, x2, False, x1.dtype))[0]
+            return jnp.asarray(image_kernels(request, Inputs(x1, x2, False, x1.dtype))[0])
         with jax.enable_x64(True):
             return on_device(request, Inputs(x1, x2, False, x1.dtype))[0]
 

@@ -111,7 +111,7 @@ def mapped(
         size = cross.minus.size * sums.low.shape[2]
         if matrices.first is matrices.second and matrices.positive and size <= REFINED:
             out = _refined(
-                out, _Blocks(*(b and _flat(b, k) for b in (cross, own1, own2))), matrices
+                out, _Blocks(_flat(cross, k), _flat(own1, k), own2 and _flat(own2, k)), matrices
             )
         every = jnp.ones((1, 1, 1, 1), bool) & pixels
         first = _settled(one, _rows(size1), _rows(size1, True), own1, matrices.positive, every)

@@ -1,6 +1,7 @@
 """Kernels of inputs with pixels: tiles of pairs of images, each of one shape, so that programs are shared."""
 
 import math
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,12 +12,13 @@ from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, is_transformed
 from widelimit._base.structured import Graphs, Masked
-from widelimit._base.thresholds import BLOCK_ENTRIES
+from widelimit._base.thresholds import BLOCK_ENTRIES, PATIENT_SECONDS
 from widelimit.describe import check_pixels
 from widelimit.interpret import interpret
 from widelimit.layers import Layer, Sites
 
 from ._block import from_pixels
+from ._cost import cost_of
 from ._demand import Demand, demand
 from ._evaluate import Answer, Request
 from ._fast import Side, side_of, slice_kernels, staged, tile_side
@@ -32,6 +34,7 @@ def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
         with jax.enable_x64(True):
             out = _run(net, inputs.x1, inputs.x2, wanted, request.wanted, str(inputs.dtype))
         return tuple(m.astype(inputs.dtype) for m in out)
+    _warn_if_long(net, inputs)
     x1, x2 = inputs.x1, inputs.x2
     n1, n2 = len(x1), len(x1 if x2 is None else x2)
     sliced = _sliced(net, request.wanted, inputs)
@@ -49,6 +52,19 @@ def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
         for to, part in zip(out, parts, strict=True):
             _put(to, np.asarray(part), i, j, symmetric=x2 is None)
     return out if inputs.numpy else tuple(jnp.asarray(m) for m in out)
+
+
+def _warn_if_long(net: Layer, inputs: Inputs) -> None:
+    pairs = len(inputs.x1) * len(inputs.x1 if inputs.x2 is None else inputs.x2)
+    if pairs * math.prod(inputs.x1.shape[1:-1]) ** 2 < BLOCK_ENTRIES:
+        return
+    expected = cost_of(net, inputs)
+    if expected.seconds > PATIENT_SECONDS:
+        warnings.warn(
+            f"The kernels of {pairs} pairs of images take about {expected.seconds / 3600:.2g} hours "
+            f"({expected.entries:.2g} pairs of pixels and layers); widelimit.cost says so beforehand.",
+            stacklevel=6,
+        )
 
 
 def _sliced(

@@ -101,9 +101,9 @@ class Facts(State):
     def attended(self, queries: Self, layer: Attention, *, trained: bool = True) -> Self:
         degree = self.degree if queries.degree == 0 else None
         if layer.weights != "softmax":  # of second order in the queries
-            degree = (
-                None if None in (self.degree, queries.degree) else self.degree + 2 * queries.degree
-            )
+            degree = None
+            if self.degree is not None and queries.degree is not None:
+                degree = self.degree + 2 * queries.degree
         return self._but(degree=degree, pixels=True, zonal=False, evaluated=self.evaluated + 1)
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:

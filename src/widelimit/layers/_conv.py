@@ -47,8 +47,8 @@ class _Window(Layer):
     def __check_init__(self) -> None:
         check_scalar(self.w_std, "w_std")
         check_scalar(self.b_std, "b_std")
-        both = isinstance(self.window, tuple) and isinstance(self.stride, tuple)
-        if both and len(self.window) != len(self.stride):
+        axes = {len(given) for given in (self.window, self.stride) if isinstance(given, tuple)}
+        if len(axes) > 1:
             raise ValueError(
                 f"window {self.window} and stride {self.stride} have different numbers of axes."
             )

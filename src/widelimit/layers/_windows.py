@@ -140,8 +140,8 @@ def flat_table(tables: Sequence[Table], sites: Sites) -> Table:
     for table, n in zip(tables, sites, strict=True):
         both = out[:, None, :, None] * n + table[None, :, None, :]
         nothing = (out[:, None, :, None] < 0) | (table[None, :, None, :] < 0)
-        shape = out.shape[0] * table.shape[0], out.shape[1] * table.shape[1]
-        out = np.where(nothing, -1, both).reshape(shape)
+        rows, taps = len(out) * len(table), out.size // len(out) * (table.size // len(table))
+        out = np.where(nothing, -1, both).reshape(rows, taps)
     return out
 
 

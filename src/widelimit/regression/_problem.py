@@ -73,11 +73,11 @@ class Problem:
         """New points, checked against the training points."""
         if is_transformed(x):
             raise TypeError(f"{name} is being traced; the solvers work on concrete arrays.")
-        x = as_plain(x, name)
+        given = as_plain(x, name)
         layout = getattr(self.kernel, "layout", None)
-        if layout is not None and tuple(x.shape[1:]) == layout:
-            x = x.reshape(len(x), -1)
-        points = np.asarray(as_array(x, name, rank=2, layout="(points, features)"), np.float64)
+        if layout is not None and tuple(given.shape[1:]) == layout:
+            given = given.reshape(len(given), -1)
+        points = np.asarray(as_array(given, name, rank=2, layout="(points, features)"), np.float64)
         if points.shape[1] != self.x.shape[1]:
             raise ValueError(
                 f"{name} has {points.shape[1]} features, the training points have "
@@ -104,10 +104,11 @@ def as_problem(net: Layer | None, x: object, y: object, kernel: KernelLike) -> P
             "x or y is being traced; the solvers work on concrete arrays. "
             "log_marginal_likelihood is the function to differentiate."
         )
-    x = as_plain(x, "x")
-    if x.ndim > 2 and isinstance(function, PreparedKernel):
-        function, x = function.of_rows(tuple(x.shape[1:])), x.reshape(len(x), -1)
-    points = as_array(x, "x", rank=2, layout="(points, features)")
+    given = as_plain(x, "x")
+    if given.ndim > 2 and isinstance(function, PreparedKernel):
+        function = function.of_rows(tuple(given.shape[1:]))
+        given = given.reshape(len(given), -1)
+    points = as_array(given, "x", rank=2, layout="(points, features)")
     flat = np.asarray(y).ndim < 2
     targets = as_array(y, "y", rank=1 if flat else 2, layout="(points,) or (points, outputs)")
     if len(points) != len(targets):

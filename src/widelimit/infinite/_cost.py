@@ -1,0 +1,109 @@
+"""What a Gram matrix of inputs with pixels costs, before it is computed."""
+
+import functools
+import math
+import os
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from widelimit._base.structured import Data, as_images
+from widelimit._base.thresholds import BLOCK_ENTRIES, SLICE_PAIRS
+from widelimit.describe import check, check_pixels
+from widelimit.interpret import facts
+from widelimit.layers import Layer, Sites
+
+from ._demand import demand
+from ._fast import staged
+
+# Nanoseconds for each pair of pixels and layer on one core, by slices and by blocks; and operations.
+_SLICES = {"float32": 4.0, "float64": 11.0}
+_BLOCKS = {"float32": 60.0, "float64": 100.0}
+_OPERATIONS = {"float32": 64, "float64": 95}
+_REFERENCE = 1.2e-3  # seconds that a million square roots took where these were measured
+
+
+class Cost(NamedTuple):
+    """An estimate; sizes are exact, seconds are right to a factor of about 2.
+
+    Attributes:
+        entries: Pairs of pixels, over all pairs of inputs and all layers.
+        flops: Floating-point operations.
+        memory: Bytes at the peak, the answer included.
+        seconds: Time on this machine.
+        path: "slices" of constant displacement, or whole "blocks".
+    """
+
+    entries: int
+    flops: int
+    memory: int
+    seconds: float
+    path: str
+
+
+def cost(net: Layer, x1: Data, x2: Data | None = None) -> Cost:
+    """What `wl.kernels(net, x1, x2)` will cost.
+
+    Args:
+        net: A network that reads pixels.
+        x1: Inputs, shape (n1, *spatial, channels).
+        x2: Inputs, or None for `x1`.
+
+    Returns:
+        The estimate.
+
+    Example:
+        >>> import numpy as np, widelimit as wl
+        >>> x = np.zeros((10, 16, 16, 3), np.float32)
+        >>> flat, pool = (wl.cost(wl.cnn(depth=4, readout=r), x) for r in ("flatten", "pool"))
+        >>> pool.entries // flat.entries  # all displacements of 17 x 17, instead of one
+        289
+    """
+    check(net)
+    inputs = as_images(x1, x2)
+    return cost_of(net, inputs)
+
+
+def cost_of(net: Layer, inputs: Any) -> Cost:
+    """The same of inputs that have been checked."""
+    sites, dtype = tuple(inputs.x1.shape[1:-1]), str(inputs.dtype)
+    n1 = len(inputs.x1)
+    n2 = n1 if inputs.x2 is None else len(inputs.x2)
+    left = check_pixels(net, sites, inputs.x1.shape[-1])
+    pairs = n1 * n2 if inputs.x2 is not None else n1 * (n1 + 1) // 2
+    found = staged(net, sites)
+    size = np.dtype(dtype).itemsize
+    layers = max(facts(net).evaluated, 1)
+    answer = n1 * n2 * math.prod(left) ** 2 * size
+    cores = os.cpu_count() or 1
+    if found is not None:
+        each = math.prod(sites) * math.prod(found[0].around)
+        entries, memory = pairs * each * layers, 12 * SLICE_PAIRS * size * cores
+        seconds = entries * _SLICES[dtype] * 1e-9 / cores
+        return Cost(
+            entries, entries * _OPERATIONS[dtype], memory + answer, seconds * _speed(), "slices"
+        )
+    entries = pairs * _block_entries(sites) * layers
+    memory = (
+        12 * max(min(BLOCK_ENTRIES, pairs * _block_entries(sites)), _block_entries(sites)) * size
+    )
+    own = 2 if demand(net).own else 1
+    seconds = own * entries * _BLOCKS[dtype] * 1e-9 * _speed()
+    return Cost(entries, entries * _OPERATIONS[dtype], memory + answer, seconds, "blocks")
+
+
+def _block_entries(sites: Sites) -> int:
+    return math.prod(sites) ** 2
+
+
+@functools.cache
+def _speed() -> float:
+    """How much slower this machine is than the one of the table."""
+    values = np.linspace(1, 2, 10**6)
+    best = math.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        np.sqrt(values)
+        best = min(best, time.perf_counter() - start)
+    return best / _REFERENCE
