@@ -11,10 +11,9 @@ from sklearn.datasets import load_digits
 
 import widelimit as wl
 
-digits = load_digits()
-chosen = digits.target < 2
-images = np.float32(digits.images[chosen][:, ::2, ::2, None] / 16)
-targets = np.where(digits.target[chosen] == 1, 1.0, -1.0)
+rows, labels = load_digits(n_class=2, return_X_y=True)
+images = (rows.reshape(-1, 8, 8, 1)[:, ::2, ::2] / 16).astype(np.float32)
+targets = np.where(labels == 1, 1.0, -1.0)
 x, y, x_new, y_new = images[:24], targets[:24], images[24:], targets[24:]
 
 net = wl.cnn(depth=2, b_std=0.1)

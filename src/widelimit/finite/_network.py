@@ -26,6 +26,7 @@ from ._forward import forward
 from ._init import draw
 from ._parameterise import How, check_parameterisation
 from ._readout import readout_kernel
+from ._shapes import as_input_dim, as_output_dim, check_features, is_frozen, pixels_apart
 from ._tangent import OUTPUTS, tangent_kernel
 from ._values import Signals, as_values
 
@@ -83,7 +84,7 @@ class FiniteNetwork(eqx.Module):
             >>> shapes[0][0]
             [{'b': (5,), 'w': (3, 5)}, {}]
         """
-        sizes = as_input_dim(input_dim), _as_output_dim(output_dim)
+        sizes = as_input_dim(input_dim), as_output_dim(output_dim)
         key = as_key(key)
         dtype = jnp.result_type(float) if dtype is None else np.dtype(dtype)
         if not jnp.issubdtype(dtype, jnp.floating):
@@ -117,8 +118,7 @@ class FiniteNetwork(eqx.Module):
 
         Args:
             params: From `init`.
-            x: Points, shape (points, features) or (points, *spatial, channels), or `Masked` or `Graphs`. NumPy in,
-                NumPy out; JAX in, JAX out.
+            x: Points, shape (points, features) or (points, *spatial, channels); `Masked` or `Graphs`.
             key: What `Dropout` drops entries by; None: it drops none.
 
         Returns:
@@ -135,7 +135,7 @@ class FiniteNetwork(eqx.Module):
             True
         """
         inputs = settle(self.net, params, x, key=key)
-        self._check_features(params, inputs.x1)
+        check_features(self.net, params, inputs.x1)
         with convention(inputs):
             return inputs.answer(_apply(self, params, inputs.x1))
 
@@ -180,17 +180,16 @@ class FiniteNetwork(eqx.Module):
         if outputs not in OUTPUTS:
             raise ValueError(unknown("value of outputs", outputs, OUTPUTS))
         inputs = settle(self.net, params, x1, x2, key)
-        self._check_features(params, inputs.x1)
+        check_features(self.net, params, inputs.x1)
         with convention(inputs):
-            shape = jax.eval_shape(_apply, self, params, inputs.x1).shape
+            shape = _apply.eval_shape(self, params, inputs.x1).shape
             how = "full" if len(shape) > 2 else outputs
             given = self.net, params, inputs.x1, inputs.x2, self._how, how
             traced = is_transformed((params, inputs.x1, inputs.x2))
             kernel = tangent_kernel(*given) if traced else kernel_in_blocks(*given)
             if len(shape) > 2:
-                kernel = _pixels_apart(kernel, shape[1:], outputs)
-            single = outputs != "trace" and shape[-1] == 1
-            if single:
+                kernel = pixels_apart(kernel, shape[1:], outputs)
+            if outputs != "trace" and shape[-1] == 1:
                 kernel = kernel.reshape(kernel.shape[: 2 + 2 * (len(shape) - 2)])
             return inputs.answer(kernel)
 
@@ -224,7 +223,7 @@ class FiniteNetwork(eqx.Module):
             True
         """
         inputs = settle(self.net, params, x1, x2, key)
-        self._check_features(params, inputs.x1)
+        check_features(self.net, params, inputs.x1)
         with convention(inputs):
             return inputs.answer(_nngp(self, params, inputs.x1, inputs.x2))
 
@@ -244,18 +243,8 @@ class FiniteNetwork(eqx.Module):
             2501500
         """
         shapes = jax.eval_shape(lambda: self.init(0, input_dim, output_dim))
-        leaves = jax.tree_util.tree_leaves_with_path(shapes)
+        leaves = jax.tree.leaves_with_path(shapes)
         return sum(math.prod(leaf.shape) for path, leaf in leaves if not is_frozen(path))
-
-    def _check_features(self, params: Params, x: Signals) -> None:
-        if not jax.tree.leaves(params):
-            raise ValueError(f"{self.net} has no weights; put a Dense() in it.")
-        expected, given = _input_dim(params), as_values(x).x.shape[1:]
-        if len(given) == 1 and expected is not None and expected != given[0]:
-            raise ValueError(
-                f"The weights were drawn for {expected} features, the points have {given[0]}. "
-                f"Draw them again with init(key, input_dim={given[0]})."
-            )
 
 
 def finite(
@@ -299,47 +288,9 @@ def finite(
     return FiniteNetwork(net, width, parameterisation, bias)
 
 
-def _as_output_dim(output_dim: int | None) -> int | None:
-    return None if output_dim is None else as_count(output_dim, "output_dim", minimum=1)
-
-
-def as_input_dim(input_dim: int | Sequence[int]) -> tuple[int, ...]:
-    """The shape of a point: (features,), or (*spatial, channels)."""
-    given = input_dim if isinstance(input_dim, tuple | list) else (input_dim,)
-    return tuple(as_count(size, "input_dim", minimum=1) for size in given)
-
-
-def is_frozen(path: Sequence[object]) -> bool:
-    """Whether a place in a tree of weights is inside `Frozen`."""
-    return any(getattr(step, "key", None) == "frozen" for step in path)
-
-
-def _pixels_apart(
-    kernel: Float[Array, "n1 n2 all all"], shape: Sequence[int], outputs: str
-) -> Float[Array, "n1 n2 *pixels_and_outputs"]:
-    """Pixels and outputs as axes of their own: (n1, n2, *pixels, *pixels) and then those of the outputs."""
-    *sites, k = shape
-    pixels = math.prod(sites)
-    found = kernel.reshape(*kernel.shape[:2], pixels, k, pixels, k).transpose(0, 1, 2, 4, 3, 5)
-    if outputs != "full":
-        found = jnp.diagonal(found, axis1=-2, axis2=-1)
-    if outputs == "trace":
-        found = found.sum(axis=-1)
-    return found.reshape(*kernel.shape[:2], *sites, *sites, *found.shape[4:])
-
-
-def _input_dim(params: Params) -> int | None:
-    """The fan-in of the first layer; None where a network starts with several branches."""
-    while isinstance(params, list):
-        filled = [p for p in params if jax.tree.leaves(p)]
-        params = filled[0] if filled else {}
-    dense = isinstance(params, dict) and "w" in params and params["w"].ndim == 2
-    return params["w"].shape[0] if dense else None
-
-
 @jax.jit
 def _apply(network: FiniteNetwork, params: Params, x: Signals) -> Float[Array, "n *pixels outputs"]:
-    return as_values(forward(network.net, params, x, None, network._how)[0]).x
+    return jnp.asarray(as_values(forward(network.net, params, x, None, network._how)[0]).x)
 
 
 @jax.jit

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from widelimit._base.arrays import convention
 from widelimit._base.keys import as_key
 from widelimit._base.scalars import as_count
-from widelimit._base.structured import Data
+from widelimit._base.structured import Data, Graphs, Masked
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
 from widelimit.layers import Dropout, Layer
@@ -22,6 +22,7 @@ from ._convention import as_points
 from ._network import FiniteNetwork, finite
 
 Progress = Callable[[int, int], None]
+Checked = Float[Tensor, "..."] | Masked | Graphs
 Both = tuple[Float[Tensor, "n1 n2 ..."], Float[Tensor, "n1 n2 ..."]]  # NNGP and NTK of one network
 
 
@@ -128,8 +129,8 @@ class _Welford:
 def _draw_kernels(
     network: FiniteNetwork,
     key: Seed,
-    x1: Data,
-    x2: Data | None,
+    x1: Checked,
+    x2: Checked | None,
 ) -> Both:
     params = network.init(key, x1.shape[1:], dtype=x1.dtype)
     noise = jax.random.fold_in(key, 1) if has_dropout(network.net) else None
@@ -137,7 +138,7 @@ def _draw_kernels(
     return network.nngp(params, x1, x2, noise), theta / _outputs(network, params, x1)
 
 
-def _outputs(network: FiniteNetwork, params: Params, x: Data) -> int:
+def _outputs(network: FiniteNetwork, params: Params, x: Checked) -> int:
     return jax.eval_shape(network.apply, params, x).shape[-1]
 
 
@@ -219,7 +220,7 @@ def width_convergence(
     return WidthConvergence(np.array(widths), error, stderr, *fit_power(widths, error, stderr))
 
 
-def _doubled(x: Data) -> Data:
+def _doubled(x: Checked) -> Checked:
     """The points in double precision."""
     double = lambda a: np.asarray(a, np.float64) if jnp.issubdtype(a.dtype, jnp.floating) else a
     return jax.tree.map(double, x)
