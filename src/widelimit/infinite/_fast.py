@@ -34,7 +34,7 @@ class Stage(NamedTuple):
     Attributes:
         body: What acts on pixels, without its numbers.
         tail: What acts on the vector behind the read-out.
-        readout: "flatten", "mean" or "sum".
+        readout: "flatten", "mean" or "sum"; "parts" where pixels remain.
         sites: The sizes of the input's spatial axes.
         around: The sizes of the circles on which displacements wrap.
     """
@@ -74,19 +74,24 @@ def staged(net: Layer, sites: Sites) -> tuple[Stage, Layer, Layer] | None:
     readout = kinds[type(layers[place])]
     if facts(tail).pixels or (readout != "flatten" and demand(net).own):
         return None
+    around = circles(body, sites, still=readout == "flatten")
+    if around is None:
+        return None
+    return Stage(split(body)[0], split(tail)[0], readout, sites, around), body, tail
+
+
+def circles(body: Layer, sites: Sites, *, still: bool) -> Sites | None:
+    """The circles on which the displacements of a body wrap; None where slices do not serve it."""
     if any(not (act.closed_form or act.degree is not None) for act in facts(body).activations):
         return None  # the general path chooses series by the variances that it meets
-    still, seen = readout == "flatten", []
+    seen: list[tuple[Window, Sites]] = []
     walk = lambda q: interpret(body, Edge(q, sites, [], "float64", still, seen)).q
     try:
         with jax.enable_x64(True):
             jax.eval_shape(walk, jax.ShapeDtypeStruct((*sites, 1), np.float64))
     except ValueError:
         return None
-    around = (1,) * len(sites) if still else _circles(sites, seen)
-    if around is None:
-        return None
-    return Stage(split(body)[0], split(tail)[0], readout, sites, around), body, tail
+    return (1,) * len(sites) if still else _circles(sites, seen)
 
 
 def _circles(sites: Sites, seen: Sequence[tuple[Window, Sites]]) -> Sites | None:
@@ -118,6 +123,8 @@ def side_of(stage: Stage, numbers: Numbers, x: Array_) -> Side:
         total = jnp.sum(out.q, axis=pixels, keepdims=True)
         end = HALF * safe_sqrt(out.q) * inverse(total)
         return Side(unit, tape, end.astype(x.dtype), total.reshape(-1) / math.prod(out.sites))
+    if stage.readout == "parts":
+        return Side(unit, tape, safe_sqrt(out.q).astype(x.dtype), jnp.zeros((1,), jnp.float64))
     size = math.prod(out.sites) if stage.readout == "mean" else 1
     root = safe_sqrt(out.q) / size
     total = jnp.sum(root, axis=pixels)
@@ -128,24 +135,26 @@ def side_of(stage: Stage, numbers: Numbers, x: Array_) -> Side:
 Parts = tuple[Array_, Array_ | None, Array_ | None]
 
 
-def _along(a: Array_) -> Array_:
+def along(a: Array_) -> Array_:
+    """What belongs to the first images, against pairs."""
     return a[..., :, None]
 
 
-def _across(a: Array_) -> Array_:
+def across(a: Array_) -> Array_:
+    """What belongs to the second images, against pairs."""
     return a[..., None, :]
 
 
-def _through(
+def through(
     stage: Stage, wanted: tuple[str, ...], one: Side, two: Side, second: Callable[[Array_], Array_]
 ) -> Parts:
     """One slice through the body: 1 - rho, 1 + rho (or None), and the tangent kernel (or None)."""
     u1, u2 = one.unit, two.unit
-    minus = plus = jnp.zeros((*u1.shape[:-1], u2.shape[-2]), u1.dtype)
+    minus = plus = jnp.zeros((), u1.dtype)
     for c in range(u1.shape[-1]):
-        a, b = _along(u1[..., c]), _across(u2[..., c])
+        a, b = along(u1[..., c]), second(u2[..., c])
         minus, plus = minus + (a - b) ** 2, plus + (a + b) ** 2
-    tapes = Tapes(one.tape, two.tape, _along, second)
+    tapes = Tapes(one.tape, two.tape, along, second)
     ntk = jnp.zeros_like(minus) if "ntk" in wanted else None
     start = Slice(minus / 2, plus / 2, ntk, stage.sites, tapes, How())
     out = interpret(example(stage.body), start)
@@ -155,8 +164,8 @@ def _through(
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def flat_tile(stage: Stage, wanted: tuple[str, ...], one: Side, two: Side) -> Parts:
     """The slice of displacement 0 with the weights of `Flatten`, not yet summed over pixels."""
-    minus, above, ntk = _through(stage, wanted, one, two, _across)
-    a, b = _along(one.end), _across(two.end)
+    minus, above, ntk = through(stage, wanted, one, two, across)
+    a, b = along(one.end), across(two.end)
     weight, gap = 2 * a * b, (a - b) ** 2
     above = None if above is None else weight * above + gap
     return weight * minus + gap, above, None if ntk is None else weight * ntk
@@ -172,19 +181,19 @@ def pooled_tile(
     weights: Float[Array, " count"],
 ) -> Parts:
     """Sums over slices of these displacements, with these weights, not yet summed over pixels."""
-    tape = jax.tree.map(lambda a: _doubled(stage, a, 1), two.tape)
-    unit, end = _doubled(stage, two.unit, 2), _doubled(stage, two.end, 1)
+    tape = jax.tree.map(lambda a: doubled_up(stage, a, 1), two.tape)
+    unit, end = doubled_up(stage, two.unit, 2), doubled_up(stage, two.end, 1)
 
     def moved(i: Array) -> Side:
         move = moves[i]
-        at = lambda a: _moved(stage, a, move, 1)
+        at = lambda a: moved_by(stage, a, move, 1)
         return Side(
-            _moved(stage, unit, move, 2), jax.tree.map(at, tape), at(end) * weights[i], two.q
+            moved_by(stage, unit, move, 2), jax.tree.map(at, tape), at(end) * weights[i], two.q
         )
 
     def slice_(side: Side) -> Parts:
-        parts = _through(stage, wanted, one, side, _across)
-        weight = _along(one.end) * _across(side.end)
+        parts = through(stage, wanted, one, side, across)
+        weight = along(one.end) * across(side.end)
         return jax.tree.map(lambda v: weight * v, parts)
 
     def add(i: Array, carry: tuple[Parts, Side]) -> tuple[Parts, Side]:
@@ -221,7 +230,7 @@ def behind(
     return kernel_values(out, wanted, out.size)
 
 
-def _doubled(stage: Stage, a: Array_, tail: int) -> Array_:
+def doubled_up(stage: Stage, a: Array_, tail: int) -> Array_:
     """What belongs to pixels once around the circle, its empty places being 0, and again."""
     for i, room in enumerate(stage.around):
         axis = a.ndim - tail - len(stage.around) + i
@@ -233,7 +242,7 @@ def _doubled(stage: Stage, a: Array_, tail: int) -> Array_:
     return a
 
 
-def _moved(stage: Stage, a: Array_, move: Int[Array, " axes"], tail: int) -> Array_:
+def moved_by(stage: Stage, a: Array_, move: Int[Array, " axes"], tail: int) -> Array_:
     """The pixels that lie by a displacement away."""
     k = len(stage.around)
     first = a.ndim - tail - k

@@ -8,6 +8,7 @@ nothing is subtracted at all.
 """
 
 import dataclasses
+import functools
 import math
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from jaxtyping import Array, Float
 
 from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.thresholds import REFINED, SIMILAR
+from widelimit.activations import How
 
 from ._pair import Pair, outer
 
@@ -96,30 +98,47 @@ def mapped(
     with jax.enable_x64(True):
         sums = _sums(_flat(cross, k), matrices.first, matrices.second)
         if own1 is None:
-            return _shaped(_bounded(sums, cross, matrices.positive), matrices.sites), None, None
+            return (
+                shaped_block(_bounded(sums, cross, matrices.positive), matrices.sites),
+                None,
+                None,
+            )
         one = _sums(_flat(own1, k), matrices.first, matrices.first, own=True)
-        two = (
-            one
-            if own2 is None
-            else _sums(_flat(own2, k), matrices.second, matrices.second, own=True)
-        )
-        size1, size2 = _own_size(one), _own_size(two)
-        pixels = jnp.eye(sums.low.shape[-1], dtype=bool)[None, None]
-        exact = None if same is None else same[:, :, None, None] & pixels
-        rows, columns = _rows(size1), _columns(size2)
-        out = _settled(sums, rows, columns, cross, matrices.positive, exact)
+        two = None
+        if own2 is not None:
+            two = _sums(_flat(own2, k), matrices.second, matrices.second, own=True)
+        known = cross.above is None and matrices.positive
+        out = settled(sums, one, two, matrices, same, known=known, how=cross.how)
         size = cross.minus.size * sums.low.shape[2]
         if matrices.first is matrices.second and matrices.positive and size <= REFINED:
-            out = _refined(
-                out, _Blocks(_flat(cross, k), _flat(own1, k), own2 and _flat(own2, k)), matrices
-            )
-        every = jnp.ones((1, 1, 1, 1), bool) & pixels
-        first = _settled(one, _rows(size1), _rows(size1, True), own1, matrices.positive, every)
-        second = None
-        if own2 is not None:
-            second = _settled(two, _rows(size2), _rows(size2, True), own2, matrices.positive, every)
-        shaped = lambda b: None if b is None else _shaped(b, matrices.sites)
-        return _shaped(out, matrices.sites), shaped(first), shaped(second)
+            blocks = _Blocks(_flat(cross, k), _flat(own1, k), own2 and _flat(own2, k))
+            out = _refined(out[0], blocks, matrices), *out[1:]
+        shaped = lambda b: None if b is None else shaped_block(b, matrices.sites)
+        return shaped_block(out[0], matrices.sites), shaped(out[1]), shaped(out[2])
+
+
+def settled(
+    sums: Mapped,
+    one: Mapped,
+    two: Mapped | None,
+    matrices: Matrices,
+    same: Array | None,
+    *,
+    known: bool,
+    how: How,
+) -> tuple[Pair, Pair, Pair | None]:
+    """Blocks from sums of pairs and of images with themselves, normalised by the true variances."""
+    size1 = _own_size(one)
+    size2 = size1 if two is None else _own_size(two)
+    pixels = jnp.eye(sums.low.shape[-1], dtype=bool)[None, None]
+    exact = None if same is None else same[:, :, None, None] & pixels
+    rule = functools.partial(_settled, positive=matrices.positive, known=known, how=how)
+    out = rule(sums, _rows(size1), _columns(size2), exact=exact)
+    first = rule(one, _rows(size1), _rows(size1, True), exact=pixels)
+    second = None
+    if two is not None:
+        second = rule(two, _rows(size2), _rows(size2, True), exact=pixels)
+    return out, first, second
 
 
 class Size(NamedTuple):
@@ -151,7 +170,14 @@ def _columns(size: Size) -> Size:
 
 
 def _settled(
-    sums: Mapped, one: Size, two: Size, before: Pair, positive: bool, exact: Array | None
+    sums: Mapped,
+    one: Size,
+    two: Size,
+    *,
+    exact: Array | None,
+    positive: bool,
+    known: bool,
+    how: How,
 ) -> Pair:
     """Normalised by the true variances; exactly 0 where an output meets itself."""
     dtype = sums.low.dtype
@@ -167,7 +193,6 @@ def _settled(
         cov = a1 * a2 - sums.low.astype(jnp.float64)
         minus = ((size - cov) * over).astype(dtype)
     minus = jnp.clip(minus, 0, 2)
-    known = before.above is None and positive
     if known:
         minus, above = jnp.minimum(minus, 1), None
     elif sums.high is not None and positive:
@@ -181,7 +206,7 @@ def _settled(
         minus = jnp.where(exact, 0, minus)
         above = None if above is None else jnp.where(exact, 2, above)
     ntk = sums.ntk * over.astype(dtype)
-    return Pair(q1, q2, minus, above, ntk, before.how)
+    return Pair(q1, q2, minus, above, ntk, how)
 
 
 class _Blocks(NamedTuple):
@@ -233,7 +258,9 @@ def _bounded(sums: Mapped, before: Pair, positive: bool) -> Pair:
     return Pair(q1, q2, over * sums.low, above, ntk, before.how)
 
 
-def _shaped(block: Pair, sites: tuple[int, ...]) -> Pair:
+def shaped_block(block: Pair, sites: tuple[int, ...]) -> Pair:
+    """Flat pixels with their axes again."""
+
     def shape(v: Array_) -> Array_:
         n1, n2, p, r = v.shape
         first = sites if p > 1 else (1,) * len(sites)
