@@ -293,6 +293,15 @@ def test_laws():
     testing.check_network(wl.Frozen(wl.Conv(2, b_std=0.2)) >> RELU >> wl.Flatten() >> wl.Dense())
 
 
+def test_heads_have_the_widths_that_are_stated():
+    net = (
+        wl.Dense() >> wl.Attention("sqrt", "identity", key_width=3) >> POOL
+    )  # a head for each value channel
+    shapes = jax.eval_shape(lambda: wl.finite(net, 4).init(0, (5, 2)))[1]
+    assert shapes["values"]["w"].shape == (4, 4)
+    assert shapes["keys"]["w"].shape == shapes["queries"]["w"].shape == (4, 12)
+
+
 def test_training_on_images():
     """The loss falls; what is frozen stays, also for an optimiser that shrinks weights."""
     net = wl.Frozen(wl.Conv(3) >> RELU) >> wl.Dropout(0.8) >> wl.Flatten() >> wl.Dense()
