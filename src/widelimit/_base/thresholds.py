@@ -30,6 +30,7 @@ SLICE_PAIRS = (
     2**18
 )  # pairs of pixels in a slice; one array of it, a megabyte in float32, stays in the cache
 SLICE_SIDE = 32  # images; side of a tile of slices
+COARSE_ENTRIES = 2**22  # pairs of pixels behind the first pool in a tile of images
 BLOCK_ENTRIES = 2**22  # pairs of pixels in a tile of images: 100 MB of state in float64
 
 # --- correlations ------------------------------------------------------------------------------------

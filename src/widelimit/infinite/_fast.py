@@ -2,8 +2,7 @@
 
 import functools
 import math
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -19,7 +18,8 @@ from widelimit.interpret import facts, interpret
 from widelimit.layers import Flatten, GlobalAvgPool, GlobalSumPool, Layer, Serial, Sites, Window
 
 from ._demand import demand
-from ._edges import HALF, Edge, frame, inverse
+from ._displacements import dealt, displacements, room_for
+from ._edges import HALF, Edge, inverse
 from ._layered import kernel_values
 from ._pair import Pair
 from ._plan import Form, Numbers, example, join, split
@@ -91,20 +91,7 @@ def circles(body: Layer, sites: Sites, *, still: bool) -> Sites | None:
             jax.eval_shape(walk, jax.ShapeDtypeStruct((*sites, 1), np.float64))
     except ValueError:
         return None
-    return (1,) * len(sites) if still else _circles(sites, seen)
-
-
-def _circles(sites: Sites, seen: Sequence[tuple[Window, Sites]]) -> Sites | None:
-    """Room for what windows reach beyond the edge; None where paddings do not agree."""
-    wide = [(w, s) for w, s in seen if w.taps(len(s)) > 1]
-    circular = [w.padding == "circular" for w, _ in wide]
-    if any(circular):
-        return sites if all(circular) else None
-    room = [*sites]
-    for window, here in wide:
-        for axis, (_, _, _, front, behind) in enumerate(frame(window, here)):
-            room[axis] = max(room[axis], here[axis] + max(front, behind))
-    return tuple(room)
+    return (1,) * len(sites) if still else room_for(sites, seen)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -253,34 +240,6 @@ def moved_by(stage: Stage, a: Array_, move: Int[Array, " axes"], tail: int) -> A
     return jax.lax.dynamic_slice(a, starts, sizes)
 
 
-def displacements(
-    around: Sites, *, half: bool
-) -> tuple[Int[np.ndarray, "count axes"], Float[np.ndarray, " count"]]:
-    """All displacements; or one of each d and -d, those that are their own negative with weight 1/2."""
-    grid = np.stack(np.meshgrid(*map(np.arange, around), indexing="ij"), -1).reshape(
-        -1, len(around)
-    )
-    if not half:
-        return grid.astype(np.int32), np.ones(len(grid))
-    number = lambda d: np.ravel_multi_index(tuple(d.T), around)
-    here, back = number(grid), number(-grid % np.array(around))
-    keep = here <= back
-    return grid[keep].astype(np.int32), np.where(here == back, 0.5, 1.0)[keep]
-
-
-def _dealt(
-    moves: Int[np.ndarray, "count axes"], weights: Float[np.ndarray, " count"]
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """As many equal parts as there are cores, filled up with nothing: JAX runs them side by side."""
-    cores = max(1, min(os.cpu_count() or 1, 16)) if jax.default_backend() == "cpu" else 1
-    each = -(-len(moves) // cores)
-    fill = each * cores - len(moves)
-    moves = np.concatenate([moves, np.repeat(moves[:1], fill, axis=0)])
-    weights = np.concatenate([weights, np.zeros(fill)])
-    parts = range(0, each * cores, each)
-    return [(moves[i : i + each], weights[i : i + each]) for i in parts]
-
-
 def tile_side(stage: Stage, points: int) -> int:
     """How many images a tile has along each side: its state stays in the cache."""
     room = 2 ** int(math.log2(max(SLICE_PAIRS // math.prod(stage.sites), 1)) / 2)
@@ -304,7 +263,7 @@ def slice_kernels(
         moves, weights = displacements(stage.around, half=folded)
         chunks = [
             pooled_tile(stage, wanted, one, two, m, w.astype(one.end.dtype))
-            for m, w in _dealt(moves, weights)
+            for m, w in dealt(moves, weights)
         ]
         parts = jax.tree.map(lambda *sums: sum(sums[1:], sums[0]), *chunks)
     return behind(stage, wanted, folded, numbers[1], (one.q, two.q), parts)

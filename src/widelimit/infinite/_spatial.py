@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, is_transformed
 from widelimit._base.structured import Graphs, Masked
-from widelimit._base.thresholds import BLOCK_ENTRIES, PATIENT_SECONDS
+from widelimit._base.thresholds import BLOCK_ENTRIES, PATIENT_SECONDS, REFINED
 from widelimit.describe import check_pixels
 from widelimit.interpret import interpret
 from widelimit.layers import Layer, Sites
@@ -25,6 +25,7 @@ from ._fast import Side, side_of, slice_kernels, staged, tile_side
 from ._images import Extras, Images
 from ._layered import kernel_values
 from ._plan import join, split, without_widths
+from ._stages import Coarse, coarse_side, coarsened, first_stage
 
 
 def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
@@ -41,7 +42,10 @@ def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
     if sliced is not None:
         out = tuple(m.astype(inputs.dtype) for m in sliced)
         return out if inputs.numpy else tuple(map(jnp.asarray, out))
-    side = _side(x1.shape[1:-1], max(n1, n2), wanted)
+    stage = _first_stage(net, x1)
+    side = _side(x1.shape[1:-1], max(n1, n2))
+    if stage is not None:
+        side = coarse_side(stage[0], max(n1, n2))
     tail = 2 * check_pixels(net, x1.shape[1:-1], x1.shape[-1])
     out = tuple(np.empty((n1, n2, *tail), inputs.dtype) for _ in request.wanted)
     for i, j in _corners(n1, n2, side, symmetric=x2 is None):
@@ -142,9 +146,25 @@ def _precision(wanted: Demand, inputs: Inputs) -> str:
 def _run(
     net: Layer, x1: Any, x2: Any, wanted: Demand, kernels: tuple[str, ...], dtype: str
 ) -> tuple[Float[Array, "..."], ...]:
-    """The kernels of two batches, layer by layer."""
-    out = interpret(net, images_of(x1, x2, dtype, own=wanted.own)).cross
+    """The kernels of two batches: a first stage by slices where there is one, then layer by layer."""
+    stage = _first_stage(net, x1)
+    if stage is None or is_transformed((net, x1, x2)):
+        out = interpret(net, images_of(x1, x2, dtype, own=wanted.own)).cross
+    else:
+        coarse, body, rest = stage
+        cast = lambda x: None if x is None else np.asarray(x, dtype)
+        numbers = split(body)[1]
+        start = first_stage(coarse, numbers, cast(x1), cast(x2), ntk="ntk" in kernels)
+        out = interpret(rest, start).cross
     return kernel_values(out, kernels, out.size)
+
+
+def _first_stage(net: Layer, x: Any) -> tuple[Coarse, Layer, Layer] | None:
+    """Small blocks are compared entry by entry instead, where inputs are similar (`_linear_map.py`)."""
+    sites = tuple(x.shape[1:-1])
+    if isinstance(x, Masked | Graphs) or math.prod(sites) ** 3 <= REFINED // 64:
+        return None
+    return coarsened(net, sites)
 
 
 def images_of(x1: Any, x2: Any, dtype: str, *, own: bool) -> Images:
@@ -166,7 +186,7 @@ def _read(x: Any, dtype: str) -> tuple[Float[Array, "..."], Extras]:
     return jnp.asarray(x, dtype), Extras()
 
 
-def _side(sites: Sites, points: int, wanted: Demand) -> int:
+def _side(sites: Sites, points: int) -> int:
     """How many images a tile has along each side: a power of two, as many as fit, not more than needed."""
     pairs = max(BLOCK_ENTRIES // math.prod(sites) ** 2, 1)
     room = 2 ** int(math.log2(pairs) / 2)

@@ -1,0 +1,53 @@
+"""Which displacements there are, on which circles they wrap, and who computes them."""
+
+import os
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+from widelimit.layers import Sites, Window
+
+from ._edges import frame
+
+
+def room_for(sites: Sites, seen: Sequence[tuple[Window, Sites]]) -> Sites | None:
+    """Room for what windows reach beyond the edge; None where paddings do not agree."""
+    wide = [(w, s) for w, s in seen if w.taps(len(s)) > 1]
+    circular = [w.padding == "circular" for w, _ in wide]
+    if any(circular):
+        return sites if all(circular) else None
+    room = [*sites]
+    for window, here in wide:
+        for axis, (_, _, _, front, behind) in enumerate(frame(window, here)):
+            room[axis] = max(room[axis], here[axis] + max(front, behind))
+    return tuple(room)
+
+
+def displacements(
+    around: Sites, *, half: bool
+) -> tuple[Int[np.ndarray, "count axes"], Float[np.ndarray, " count"]]:
+    """All displacements; or one of each d and -d, those that are their own negative with weight 1/2."""
+    grid = np.stack(np.meshgrid(*map(np.arange, around), indexing="ij"), -1).reshape(
+        -1, len(around)
+    )
+    if not half:
+        return grid.astype(np.int32), np.ones(len(grid))
+    number = lambda d: np.ravel_multi_index(tuple(d.T), around)
+    here, back = number(grid), number(-grid % np.array(around))
+    keep = here <= back
+    return grid[keep].astype(np.int32), np.where(here == back, 0.5, 1.0)[keep]
+
+
+def dealt(
+    moves: Int[np.ndarray, "count axes"], weights: Float[np.ndarray, " count"]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """As many equal parts as there are cores, filled up with nothing: JAX runs them side by side."""
+    cores = max(1, min(os.cpu_count() or 1, 16)) if jax.default_backend() == "cpu" else 1
+    each = -(-len(moves) // cores)
+    fill = each * cores - len(moves)
+    moves = np.concatenate([moves, np.repeat(moves[:1], fill, axis=0)])
+    weights = np.concatenate([weights, np.zeros(fill)])
+    parts = range(0, each * cores, each)
+    return [(moves[i : i + each], weights[i : i + each]) for i in parts]

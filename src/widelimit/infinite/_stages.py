@@ -1,0 +1,205 @@
+r"""A first stage by slices: what stands before the first pool of a network, such as Myrtle's.
+
+A fine displacement $d$ adds to coarse ones: with a pool of window and stride $k$, pixels $p=kp'+a$ and $p+d$ lie in
+the windows $p'$ and $p'+\lfloor(a+d)/k\rfloor$. So slices are summed into the coarse block of a pair, which is $k^4$
+times smaller, and the layers behind the pool go on with it.
+"""
+
+import functools
+import itertools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from widelimit._base.passes import once_for_each_network
+from widelimit._base.thresholds import COARSE_ENTRIES
+from widelimit.activations import How
+from widelimit.describe import check_pixels
+from widelimit.layers import AvgPool, Layer, Pool, Serial, Sites, SumPool
+
+from ._demand import demand
+from ._displacements import displacements
+from ._fast import (
+    Parts,
+    Side,
+    Stage,
+    across,
+    along,
+    circles,
+    doubled_up,
+    moved_by,
+    side_of,
+    through,
+)
+from ._images import Images
+from ._linear_map import Mapped, Matrices, settled, shaped_block
+from ._masks import Extras
+from ._plan import Numbers, split
+
+Array_ = Float[Array, "..."]
+
+
+class Coarse(NamedTuple):
+    """A first stage that ends with a pool.
+
+    Attributes:
+        stage: What stands before the pool, as slices see it.
+        pool: The window, equal to the stride, along each axis.
+        scale: By what a sum over a window is divided.
+    """
+
+    stage: Stage
+    pool: Sites
+    scale: float
+
+
+@once_for_each_network
+def coarsened(net: Layer, sites: Sites) -> tuple[Coarse, Layer, Layer] | None:
+    """The first stage of a network, its body and what follows; None where the first pool does not fit."""
+    layers = net.layers if isinstance(net, Serial) else ()
+    place = next(
+        (i for i, layer in enumerate(layers) if isinstance(layer, AvgPool | SumPool)), None
+    )
+    if not place or not sites or not demand(net).own:
+        return None
+    found = layers[place]
+    assert isinstance(found, AvgPool | SumPool)
+    pool = found.map.single
+    body, rest = Serial(*layers[:place]), Serial(*layers[place + 1 :])
+    if not isinstance(pool, Pool) or pool.window.out(sites) == sites:
+        return None
+    window = pool.window
+    sizes = tuple(table.shape[1] for table in window.tables(sites))
+    fits = window.padding == "valid" and window.steps(len(sites)) == sizes
+    if not fits or any(n % k for n, k in zip(sites, sizes, strict=True)):
+        return None
+    around = circles(body, sites, still=False)
+    shrinks = check_pixels(body, sites) != sites
+    if around is None or shrinks:
+        return None
+    room = tuple(-(-n // k) * k for n, k in zip(around, sizes, strict=True))
+    if room != around and around == sites:  # circular windows: the circle must be that of the image
+        return None
+    stage = Stage(split(body)[0], split(Serial())[0], "parts", sites, room)
+    return Coarse(stage, sizes, math.prod(sizes) if pool.average else 1.0), body, rest
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def coarse_sums(
+    coarse: Coarse,
+    wanted: tuple[str, ...],
+    paired: bool,
+    one: Side,
+    two: Side,
+    moves: Int[Array, "count axes"],
+) -> Parts:
+    """Sums of all slices into coarse ones: axes (*displacements, *pixels, n1, n2); `paired`: n1 pairs, n2 = 1."""
+    stage, k = coarse.stage, len(coarse.pool)
+    second = along if paired else across
+    tape = jax.tree.map(lambda a: doubled_up(stage, a, 1), two.tape)
+    unit, end = doubled_up(stage, two.unit, 2), doubled_up(stage, two.end, 1)
+    room = jnp.asarray([n // c for n, c in zip(stage.around, coarse.pool, strict=True)], jnp.int32)
+
+    def moved(i: Array) -> Side:
+        at = lambda a: moved_by(stage, a, moves[i], 1)
+        return Side(moved_by(stage, unit, moves[i], 2), jax.tree.map(at, tape), at(end), two.q)
+
+    def slice_(side: Side) -> Parts:
+        weight = along(one.end) * second(side.end)
+        return jax.tree.map(lambda v: weight * v, through(stage, wanted, one, side, second))
+
+    def put(total: Array_, value: Array_, move: Array) -> Array_:
+        for offset in itertools.product(*map(range, coarse.pool)):
+            part = value[tuple(slice(a, None, c) for a, c in zip(offset, coarse.pool, strict=True))]
+            away = (move + jnp.asarray(offset, jnp.int32)) // jnp.asarray(coarse.pool, jnp.int32)
+            start = (*(away % room), *(jnp.int32(0),) * (total.ndim - k))
+            here = jax.lax.dynamic_slice(total, start, (*(1,) * k, *total.shape[k:]))
+            total = jax.lax.dynamic_update_slice(total, here + part[(None,) * k], start)
+        return total
+
+    def add(i: Array, carry: tuple[Parts, Side]) -> tuple[Parts, Side]:
+        sums, side = carry
+        done = jax.tree.map(lambda t, v: put(t, v, moves[i]), sums, slice_(side))
+        return done, moved(jnp.minimum(i + 1, len(moves) - 1))
+
+    first = moved(jnp.int32(0))
+    sizes = [n // c for n, c in zip(stage.around, coarse.pool, strict=True)]
+    fine = [n // c for n, c in zip(stage.sites, coarse.pool, strict=True)]
+    blank = jax.tree.map(
+        lambda v: jnp.zeros((*sizes, *fine, *v.shape[-2:]), v.dtype), jax.eval_shape(slice_, first)
+    )
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, (blank, first))[0]
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def coarse_images(
+    coarse: Coarse,
+    same: bool,
+    sides: tuple[Side, Side],
+    sums: tuple[Parts, Parts, Parts | None],
+) -> Images:
+    """The state behind the pool, from the sums of pairs and of images with themselves."""
+    sites = tuple(n // c for n, c in zip(coarse.stage.sites, coarse.pool, strict=True))
+    total = lambda side: _pooled(side.end.astype(jnp.float64), coarse) / coarse.scale
+    a1, a2 = total(sides[0]), total(sides[1])
+    cross = _as_sums(sums[0], coarse, a1[:, None, :, None], a2[None, :, None, :])
+    one = _as_sums(sums[1], coarse, a1[:, None, :, None], a1[:, None, None, :])
+    two = None
+    if sums[2] is not None:
+        two = _as_sums(sums[2], coarse, a2[:, None, :, None], a2[:, None, None, :])
+    eye = jnp.eye(len(a1), dtype=bool) if same else None
+    matrices = Matrices(a1, a2, True, sites)
+    known = sums[0][1] is None
+    blocks = settled(cross, one, two, matrices, eye, known=known, how=How())
+    shaped = [None if b is None else shaped_block(b, sites) for b in blocks]
+    assert shaped[0] is not None
+    return Images(shaped[0], shaped[1], shaped[2], Extras(), Extras(), eye, sites)
+
+
+def _pooled(end: Array_, coarse: Coarse) -> Array_:
+    """Sums over windows, shape (images, coarse pixels)."""
+    shape = itertools.chain(
+        *((n // c, c) for n, c in zip(coarse.stage.sites, coarse.pool, strict=True))
+    )
+    k = len(coarse.pool)
+    summed = jnp.sum(end.reshape(*shape, end.shape[-1]), axis=tuple(range(1, 2 * k, 2)))
+    return summed.reshape(-1, end.shape[-1]).T
+
+
+def _as_sums(parts: Parts, coarse: Coarse, a1: Array_, a2: Array_) -> Mapped:
+    """From (*displacements, *pixels, n1, n2) to (n1, n2, pixels, pixels)."""
+    k = len(coarse.pool)
+    room = [n // c for n, c in zip(coarse.stage.around, coarse.pool, strict=True)]
+    fine = [n // c for n, c in zip(coarse.stage.sites, coarse.pool, strict=True)]
+    places = np.stack(np.meshgrid(*map(np.arange, fine), indexing="ij"), -1).reshape(-1, k)
+    away = (places[None] - places[:, None]) % np.array(room)  # (p', r', axes)
+    index = tuple(away[..., i] for i in range(k)) + tuple(places[:, None, i] for i in range(k))
+
+    def block(v: Array_ | None) -> Any:
+        return None if v is None else jnp.moveaxis(v[index], (2, 3), (0, 1)) / coarse.scale**2
+
+    low, high, ntk = map(block, parts)
+    return Mapped(a1, a2, low, high, jnp.zeros_like(low) if ntk is None else ntk, a1, a2)
+
+
+def coarse_side(coarse: Coarse, points: int) -> int:
+    """How many images a tile has along each side."""
+    entries = math.prod(coarse.stage.sites) ** 2 // math.prod(coarse.pool) ** 2
+    room = 2 ** int(math.log2(max(COARSE_ENTRIES // entries, 1)) / 2)
+    return min(room, 16, 2 ** math.ceil(math.log2(points)))
+
+
+def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool) -> Images:
+    """Two batches of images behind the first pool."""
+    one = side_of(coarse.stage, numbers, x1)
+    two = one if x2 is None else side_of(coarse.stage, numbers, x2)
+    moves, _ = displacements(coarse.stage.around, half=False)
+    wanted = ("nngp", "ntk") if ntk else ("nngp",)
+    sums = coarse_sums(coarse, wanted, False, one, two, moves)
+    own1 = coarse_sums(coarse, ("nngp",), True, one, one, moves)
+    own2 = None if x2 is None else coarse_sums(coarse, ("nngp",), True, two, two, moves)
+    return coarse_images(coarse, x2 is None, (one, two), (sums, own1, own2))
