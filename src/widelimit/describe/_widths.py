@@ -113,6 +113,9 @@ class Sizes(Located):
     def attended(self, queries: Self, layer: Attention, *, trained: bool = True) -> Self:
         self._expect_pixels("lets pixels attend to each other")
         keys = self._stated(layer.key_channels)
+        share = (layer.key_width or 0) / (layer.value_width or 1)
+        if layer.key_channels is None and share >= 1 and share.is_integer():
+            keys = self.channels.times(int(share))  # as many heads as the values allow
         shared = layer.scaling == "linear"  # one matrix for queries and keys
         self.weights.append(Weights(queries.channels, keys, 1 if shared else 2, trained))
         return dataclasses.replace(self, met=self.met + 1)

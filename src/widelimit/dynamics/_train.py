@@ -96,5 +96,8 @@ def _initial(f0: Any, problem: Problem) -> tuple[Initial, np.ndarray]:
         finite, params = f0
         f0 = lambda x: finite.apply(params, x)
     if callable(f0):
-        return f0, as_outputs(f0(problem.inputs), shape, "f0(x)")
+        function, layout = f0, getattr(problem.kernel, "layout", None)
+        if layout is not None:  # the problem holds images as rows
+            function = lambda x: f0(np.reshape(x, (len(x), *layout)))
+        return function, as_outputs(function(problem.inputs), shape, "f0(x)")
     return None, as_outputs(f0, shape, "f0")

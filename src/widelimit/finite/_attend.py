@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from widelimit._base.scalars import Scalar
 from widelimit._base.types import Params
 from widelimit.interpret import Visit
 from widelimit.layers import Attention, Positions, Sites, position_covariance
@@ -116,10 +117,11 @@ def forward_attention(
     shifts = iter([]) if shift is None else iter(shift)
     linear = layer.scaling == "linear"
 
-    def weigh(name: str, signal: Signals, w_std: object, b_std: object = 0.0) -> Signals:
+    def weigh(name: str, signal: Signals, w_std: Scalar, b_std: Scalar = 0.0) -> Signals:
         now = next(shifts, None)
-        numbers = {"w_std": w_std, "b_std": b_std}
-        out, tap = apply_weights(params[name], signal, now, how, layer=layer, **numbers)
+        out, tap = apply_weights(
+            params[name], signal, now, how, w_std=w_std, b_std=b_std, layer=layer
+        )
         taps.append(tap)
         return out
 

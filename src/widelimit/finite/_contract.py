@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from widelimit._base.types import Tensor
 from widelimit.layers import Sites, Window
 
 from ._convolve import patches
@@ -62,8 +63,8 @@ def _flat(delta: Deltas) -> Flat:
     return delta.reshape(*delta.shape[:2], -1, delta.shape[-1])
 
 
-def _pixels(x: Float[Array, "points *pixels channels"]) -> Pixels:
-    return x.reshape(x.shape[0], -1, x.shape[-1])
+def _pixels(x: Float[Tensor, "points *pixels channels"]) -> Pixels:
+    return jnp.asarray(x).reshape(x.shape[0], -1, x.shape[-1])
 
 
 def _inner(

@@ -90,7 +90,7 @@ def convolve(
     taps = window.taps(len(steps))
     if jax.default_backend() != "cpu" or taps > MOST_TAPS:
         return jax.lax.conv_general_dilated(
-            x,
+            jnp.asarray(x),
             weights,
             steps,
             pads,

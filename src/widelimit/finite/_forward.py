@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Float, PyTree
 
 from widelimit._base.arrays import is_transformed
 from widelimit._base.passes import layer_pass
@@ -125,9 +125,10 @@ class Scales:
         **reads: Any,
     ) -> tuple[Numbers, Tap]:
         """The product of weights and inputs with its factor, bias and shift; and the tap."""
-        numbers = tuple(cast(number, product.dtype) for number in self.numbers)
-        c_w, c_b = self.how.scheme.factors(*numbers, self.fans[0])
-        s_w, s_b = self.how.scheme.spreads(*numbers, *self.fans)
+        w_std, b_std = (cast(number, product.dtype) for number in self.numbers)
+        fan_in, fan_out = self.fans
+        c_w, c_b = self.how.scheme.factors(w_std, b_std, fan_in)
+        s_w, s_b = self.how.scheme.spreads(w_std, b_std, fan_in, fan_out)
         z = _scaled(product, c_w)
         if bias is None:
             c_b = 0.0
@@ -138,7 +139,7 @@ class Scales:
         return z, Tap(x, z, (c_w**2, c_b**2), ((c_w * s_w) ** 2, (c_b * s_b) ** 2), **reads)
 
 
-def _scaled(z: Float[Array, "..."], c: Scalar) -> Float[Array, "..."]:
+def _scaled(z: Float[Tensor, "..."], c: Scalar) -> Float[Tensor, "..."]:
     return z if isinstance(c, float) and c == 1.0 else c * z
 
 

@@ -28,7 +28,7 @@ from ._forward import forward
 from ._init import draw
 from ._parameterise import How
 from ._readout import readout_kernel
-from ._shapes import as_input_dim, as_output_dim, features_of, is_frozen, pixels_apart
+from ._shapes import as_input_dim, as_output_dim, check_features, is_frozen, pixels_apart
 from ._tangent import OUTPUTS, tangent_kernel
 from ._values import Signals, as_values
 
@@ -121,8 +121,7 @@ class FiniteNetwork(eqx.Module):
 
         Args:
             params: From `init`.
-            x: Data, shape (points, features) or (points, *spatial, channels), or `Masked` or `Graphs`. NumPy in,
-                NumPy out; JAX in, JAX out.
+            x: Points, shape (points, features) or (points, *spatial, channels); `Masked` or `Graphs`.
             key: What `Dropout` drops entries by; None: it drops none.
 
         Returns:
@@ -139,7 +138,7 @@ class FiniteNetwork(eqx.Module):
             True
         """
         inputs = settle(self.net, params, x, key=key)
-        self._check_features(params, inputs.x1)
+        check_features(self.net, params, inputs.x1)
         with convention(inputs):
             return inputs.answer(_apply(self, params, inputs.x1))
 
@@ -184,17 +183,16 @@ class FiniteNetwork(eqx.Module):
         if outputs not in OUTPUTS:
             raise ValueError(unknown("value of outputs", outputs, OUTPUTS))
         inputs = settle(self.net, params, x1, x2, key)
-        self._check_features(params, inputs.x1)
+        check_features(self.net, params, inputs.x1)
         with convention(inputs):
-            shape = jax.eval_shape(_apply, self, params, inputs.x1).shape
+            shape = _apply.eval_shape(self, params, inputs.x1).shape
             how = "full" if len(shape) > 2 else outputs
             given = self.net, params, inputs.x1, inputs.x2, self._how, how
             traced = is_transformed((params, inputs.x1, inputs.x2))
             kernel = tangent_kernel(*given) if traced else kernel_in_blocks(*given)
             if len(shape) > 2:
                 kernel = pixels_apart(kernel, shape[1:], outputs)
-            single = outputs != "trace" and shape[-1] == 1
-            if single:
+            if outputs != "trace" and shape[-1] == 1:
                 kernel = kernel.reshape(kernel.shape[: 2 + 2 * (len(shape) - 2)])
             return inputs.answer(kernel)
 
@@ -228,7 +226,7 @@ class FiniteNetwork(eqx.Module):
             True
         """
         inputs = settle(self.net, params, x1, x2, key)
-        self._check_features(params, inputs.x1)
+        check_features(self.net, params, inputs.x1)
         with convention(inputs):
             return inputs.answer(_nngp(self, params, inputs.x1, inputs.x2))
 
@@ -248,7 +246,7 @@ class FiniteNetwork(eqx.Module):
             2501500
         """
         shapes = jax.eval_shape(lambda: self.init(0, input_dim, output_dim))
-        leaves = jax.tree_util.tree_leaves_with_path(shapes)
+        leaves = jax.tree.leaves_with_path(shapes)
         return sum(math.prod(leaf.shape) for path, leaf in leaves if not is_frozen(path))
 
     def fluctuations(self, x1: Data, x2: Data | None = None) -> Any:
@@ -258,20 +256,10 @@ class FiniteNetwork(eqx.Module):
     def __str__(self) -> str:
         return with_distance(self.net, self._how)
 
-    def _check_features(self, params: Params, x: Signals) -> None:
-        if not jax.tree.leaves(params):
-            raise ValueError(f"{self.net} has no weights; put a Dense() in it.")
-        expected, given = features_of(params), as_values(x).x.shape[1:]
-        if len(given) == 1 and expected is not None and expected != given[0]:
-            raise ValueError(
-                f"The weights were drawn for {expected} features, the points have {given[0]}. "
-                f"Draw them again with init(key, input_dim={given[0]})."
-            )
-
 
 @jax.jit
 def _apply(network: FiniteNetwork, params: Params, x: Signals) -> Float[Array, "n *pixels outputs"]:
-    return as_values(forward(network.net, params, x, None, network._how)[0]).x
+    return jnp.asarray(as_values(forward(network.net, params, x, None, network._how)[0]).x)
 
 
 @jax.jit

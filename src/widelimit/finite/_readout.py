@@ -160,7 +160,7 @@ def _covariance(
     factor = pixels.factor
     if tap1.x.ndim == 2 and factor is not None:
         v_w, v_b = tap1.prior
-        return cast(factor, tap1.x.dtype) ** 2 * (v_w * (tap1.x @ tap2.x.T) + v_b)
+        return cast(factor, tap1.x.dtype) ** 2 * jnp.asarray(v_w * (tap1.x @ tap2.x.T) + v_b)
     one, two = (_features(tap, pixels, flat=flat) for tap in (tap1, tap2))
     gram = jnp.tensordot(one, two, ((-1,), (-1,)))
     return jnp.moveaxis(gram, one.ndim - 1, 1)
@@ -181,5 +181,5 @@ def _features(
         read = spread.reshape(len(read), *sites, -1)
     signal = Values(read, tap.mask, tap.graph).now(read).mapped(pixels)
     if not flat:
-        return signal.x
-    return signal.flattened().x / math.prod(signal.sites) ** 0.5
+        return jnp.asarray(signal.x)
+    return jnp.asarray(signal.flattened().x) / math.prod(signal.sites) ** 0.5

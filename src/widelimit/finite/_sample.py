@@ -15,7 +15,7 @@ from widelimit._base.keys import as_key
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
 from widelimit._base.shown import shown
-from widelimit._base.structured import Data
+from widelimit._base.structured import Data, Graphs, Masked
 from widelimit._base.types import Params, Seed, Tensor
 from widelimit.infinite import ntk
 from widelimit.layers import Dropout, Layer
@@ -27,6 +27,7 @@ from ._make import finite
 from ._network import FiniteNetwork
 
 Progress = Callable[[int, int], None]
+Checked = Float[Tensor, "..."] | Masked | Graphs
 Both = tuple[Float[Tensor, "n1 n2 ..."], Float[Tensor, "n1 n2 ..."]]  # NNGP and NTK of one network
 
 
@@ -159,8 +160,8 @@ class _Welford:
 def _draw_kernels(
     network: FiniteNetwork,
     key: Seed,
-    x1: Data,
-    x2: Data | None,
+    x1: Checked,
+    x2: Checked | None,
 ) -> Both:
     params = network.init(key, x1.shape[1:], dtype=x1.dtype)
     noise = jax.random.fold_in(key, 1) if has_dropout(network.net) else None
@@ -185,7 +186,7 @@ def _law_moments(
     return mean, square
 
 
-def _outputs(network: FiniteNetwork, params: Params, x: Data) -> int:
+def _outputs(network: FiniteNetwork, params: Params, x: Checked) -> int:
     return jax.eval_shape(network.apply, params, x).shape[-1]
 
 
@@ -275,7 +276,7 @@ def width_convergence(
     return WidthConvergence(np.array(widths), error, stderr, *fit, predicted)
 
 
-def _doubled(x: Data) -> Data:
+def _doubled(x: Checked) -> Checked:
     """The points in double precision."""
     double = lambda a: np.asarray(a, np.float64) if jnp.issubdtype(a.dtype, jnp.floating) else a
     return jax.tree.map(double, x)

@@ -1,4 +1,4 @@
-"""Shapes of inputs, outputs, weights and kernels with pixels."""
+"""Shapes of points, outputs and kernels at the border of a finite network."""
 
 import math
 from collections.abc import Sequence
@@ -9,10 +9,25 @@ from jaxtyping import Array, Float
 
 from widelimit._base.scalars import as_count
 from widelimit._base.types import Params
+from widelimit.layers import Layer
+
+from ._values import Signals, as_values
+
+
+def check_features(net: Layer, params: Params, x: Signals) -> None:
+    """Refuse points for which the weights were not drawn."""
+    if not jax.tree.leaves(params):
+        raise ValueError(f"{net} has no weights; put a Dense() in it.")
+    expected, given = _input_dim(params), as_values(x).x.shape[1:]
+    if len(given) == 1 and expected is not None and expected != given[0]:
+        raise ValueError(
+            f"The weights were drawn for {expected} features, the points have {given[0]}. "
+            f"Draw them again with init(key, input_dim={given[0]})."
+        )
 
 
 def as_output_dim(output_dim: int | None) -> int | None:
-    """The number of outputs, or None where the description says it."""
+    """The number of outputs, or None."""
     return None if output_dim is None else as_count(output_dim, "output_dim", minimum=1)
 
 
@@ -41,7 +56,7 @@ def pixels_apart(
     return found.reshape(*kernel.shape[:2], *sites, *sites, *found.shape[4:])
 
 
-def features_of(params: Params) -> int | None:
+def _input_dim(params: Params) -> int | None:
     """The fan-in of the first layer; None where a network starts with several branches."""
     while isinstance(params, list):
         filled = [p for p in params if jax.tree.leaves(p)]

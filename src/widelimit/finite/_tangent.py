@@ -51,7 +51,7 @@ def _outputs(
     net: Layer, params: Params, x: Signals, how: How, shift: PyTree
 ) -> tuple[Float[Array, "points outputs"], PyTree]:
     y, taps = forward(net, params, x, shift, how)
-    y = as_values(y).x
+    y = jnp.asarray(as_values(y).x)
     return y.reshape(y.shape[0], -1), taps
 
 

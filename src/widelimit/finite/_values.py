@@ -145,15 +145,15 @@ class Values(State, eqx.Module):
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         met = [*parts] if skip is None else [self.scaled(skip), *parts]
-        return self.met(met, functools.partial(functools.reduce, jnp.add))
+        return self.met(met, lambda numbers: functools.reduce(jnp.add, numbers))
 
     def concatenated(self, parts: Sequence[Self], widths: Sequence[int]) -> Self:
         return self.met(parts, lambda numbers: jnp.concatenate(numbers, axis=-1))
 
     def multiplied(self, parts: Sequence[Self]) -> Self:
-        return self.met(parts, functools.partial(functools.reduce, jnp.multiply))
+        return self.met(parts, lambda numbers: functools.reduce(jnp.multiply, numbers))
 
-    def met(self, parts: Sequence[Self], how: Callable[[list[Array]], Array]) -> Self:
+    def met(self, parts: Sequence[Self], how: Callable[[list[Numbers]], Numbers]) -> Self:
         """Branches become one signal; what is dropped later depends on no branch."""
         x = how([part.x for part in parts])
         return dataclasses.replace(self.branch(len(parts)), x=x, mask=parts[0].mask)

@@ -108,7 +108,8 @@ def finite_networks_approach_the_limit(net: Layer, rng: np.random.Generator) -> 
     point = shape_for(net)
     width = 256 if len(point) == 1 else 96  # with pixels a network costs more
     scales = np.array([0.5, 1.0, 1.5]).reshape(3, *(1,) * len(point))
-    x = as_batch(net, np.float32(rng.standard_normal((3, *point)) * scales), rng)
+    points = (rng.standard_normal((3, *point)) * scales).astype(np.float32)
+    x = as_batch(net, points, rng)
     found = monte_carlo_kernels(net, x, width=width, samples=32, key=0)
     for estimate, exact in zip(found, kernels(net, x), strict=True):
         size = np.abs(exact)
