@@ -12,7 +12,7 @@ from ._cov import Cov, Matrix
 from ._fourth_records import Alone, Fourth, Slopes
 
 # sine^2, below which a derivative's pole is left out: it meets statistics that vanish faster, but whose rounding does
-# not. What is lost is of the order of the angle: 1e-5 for poles of order 1, 1e-3 for those of order 3, of which
+# not. What is lost is of the order of the angle: 3e-5 for poles of order 1, 1e-3 for those of order 3, of which
 # shifts of means are made.
 _FIRST_POLE, _THIRD_POLE = 1e-9, 2e-6
 

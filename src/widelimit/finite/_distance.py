@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from widelimit._base.arrays import as_plain
 from widelimit._base.structured import Data
 from widelimit.describe import infer
 from widelimit.layers import Layer
@@ -29,7 +30,9 @@ def around_limit(net: Layer, how: How, x1: Data, x2: Data | None = None) -> Any:
             "Distances from the limit are known for the NTK parameterisation with the biases that the "
             f"description has; got {how.parameterisation!r}, bias={how.bias!r}."
         )
-    return fluctuations(net, x1, x2, width=how.width)
+    return fluctuations(
+        net, as_plain(x1, "x1"), None if x2 is None else as_plain(x2, "x2"), width=how.width
+    )
 
 
 def with_distance(net: Layer, how: How) -> str:
