@@ -35,7 +35,7 @@ print(f"one network: {distance:.1%} from its limit")
 
 # %%
 model = wl.train(net, x, y, f0=(network, params))
-rate = 1 / np.linalg.eigvalsh(limit)[-1]
+rate = float(1 / np.linalg.eigvalsh(limit)[-1])
 run = wl.optimise(network, x, y, params=params, steps=120, learning_rate=rate, record=4)
 for t, loss in zip(run.steps, run.loss, strict=True):
     predicted = model.descend(x, steps=int(t), learning_rate=rate)

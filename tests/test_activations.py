@@ -86,6 +86,19 @@ SCALED = {
 }
 
 
+def many_digits(act):
+    """The moments of a scaled tanh are those of tanh; the others have formulas."""
+    if not act.name.startswith("tanh"):
+        return wl.activations.exact_dual(act)
+    base, a, b = wl.activations.exact_dual(wl.activations.get("tanh")), 1.7159, 0.5
+
+    def exact(q1, q2, k):
+        value, slope = base(b * b * q1, b * b * q2, b * b * k)
+        return a * a * value, (a * b) ** 2 * slope
+
+    return exact
+
+
 @pytest.mark.parametrize("name", SCALED)
 def test_numbers_inside_and_outside(name):
     """The function that the name promises, and its moments in many digits or by quadrature."""
@@ -93,14 +106,13 @@ def test_numbers_inside_and_outside(name):
     v = np.linspace(-2, 2, 7)
     np.testing.assert_allclose(act.fn(v), SCALED[name](v), rtol=1e-6)
     assert wl.from_text(wl.to_text(wl.Phi(name))) == wl.Phi(name)
-    if act.dual is None:
-        return
-    exact = wl.activations.exact_dual(act)
+    exact = many_digits(act)
     for q1, q2, rho in ((0.8, 1.7, 0.6), (0.3, 40.0, -0.9), (1e-8, 1e-8, 0.5)):
         want = [float(value) for value in exact(q1, q2, rho * (q1 * q2) ** 0.5)]
         with jax.enable_x64(True):
             cov = wl.activations.Cov(*map(jnp.asarray, (q1, q2, 1 - rho, 1 + rho)))
-            got = [float(act.dual(cov)), float(act.dual_dot(cov))]
+            both = act.dual_and_dot or (lambda c: (act.dual(c), act.dual_dot(c)))
+            got = [float(value) for value in both(cov)]
         np.testing.assert_allclose(got, want, rtol=1e-13)
     f = lambda z: np.asarray(SCALED[name](np.sqrt(0.8) * z), float)
     weight = lambda z: f(z) ** 2 * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)

@@ -35,6 +35,7 @@ def table(seed, n=30, d=3, outputs=None):
     return x, y if outputs is None else np.stack([y, -2 * y + x[:, 0] ** 2], axis=1)[:, :outputs]
 
 
+@pytest.mark.filterwarnings("ignore:alpha=0.01 has no meaning in an MLP")  # the checks set it
 @parametrize_with_checks(
     [
         NTKRegressor(),
@@ -519,7 +520,7 @@ def test_nothing_is_nan(rows, ridge, standardise, weight):
         try:
             model.fit(x, y, weights)
         except ValueError as error:
-            if "only one sample" in str(error):
+            if "only one sample" in str(error) or "squares underflow" in str(error):
                 return
             raise
         mean, std = model.predict(x, return_std=True)

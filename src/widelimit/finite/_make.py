@@ -29,7 +29,7 @@ def finite(
         An object with `init`, `apply`, `ntk`, `nngp` and `num_params`.
 
     Example:
-        >>> import widelimit as wl
+        >>> import numpy as np, widelimit as wl
         >>> net = wl.finite(wl.resnet(depth=5, alpha=0.1), width=200)
         >>> params = net.init(key=0, input_dim=2)
         >>> net.apply(params, np.ones((7, 2))).shape
