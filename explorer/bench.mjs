@@ -14,7 +14,8 @@ try {
   await browser.open(page);
   await browser.until("window.widelimit && widelimit.page.scene.result", "the first picture");
   const paint = await browser.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime");
-  const ready = await browser.evaluate("performance.getEntriesByName('widelimit-ready')[0]?.startTime ?? NaN");
+  await browser.until("performance.getEntriesByName('widelimit-ready').length", "the first drawing");
+  const ready = await browser.evaluate("performance.getEntriesByName('widelimit-ready')[0].startTime");
   console.log(`first paint ${paint.toFixed(0)} ms, first result drawn ${ready.toFixed(0)} ms`);
   const drag = async (name, hash, move) => {
     await browser.open("about:blank");
