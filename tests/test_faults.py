@@ -149,7 +149,15 @@ def test_a_full_disk_keeps_the_old_checkpoint(tmp_path, monkeypatch):
     assert file.read_bytes() == before
 
 
-def test_ctrl_c_stops_within_two_seconds_and_leaves_a_checkpoint(tmp_path):
+@pytest.fixture
+def usual_interrupts():
+    """Ctrl-C as in a terminal; a shell that runs its commands in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_stops_within_two_seconds_and_leaves_a_checkpoint(tmp_path, usual_interrupts):
     file = tmp_path / "c.npz"
     options = {"steps": 20_000_000, "record": None, "learning_rate": 1e-5}
     train(tmp_path / "warm.npz", **options | {"steps": 1})
