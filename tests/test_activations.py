@@ -240,3 +240,13 @@ def test_logistic_moments_are_integrals():
         with mpmath.workdps(16):
             exact = exact_dual(wl.activations.get(name))(q1, q2, rho * math.sqrt(q1 * q2))[0]
         assert abs(float(exact) - want) < 1e-13
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf", "sin"])
+def test_tiny_inputs_see_the_slope_at_zero(name):
+    x = np.random.default_rng(0).standard_normal((4, 3))
+    linear, slope = x @ x.T / 3, float(jax.grad(wl.activations.get(name).fn)(0.0))
+    for size in (1e-100, 1e-150):
+        found = wl.nngp(wl.mlp(1, name, w_std=1.0), size * x) / size**2
+        np.testing.assert_allclose(found, slope**2 * linear, rtol=1e-6, atol=0)
+        np.testing.assert_allclose(found / found[0, 0], linear / linear[0, 0], rtol=1e-13)

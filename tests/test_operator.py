@@ -38,6 +38,14 @@ def test_products_are_those_of_the_matrix(name, precision):
     np.testing.assert_allclose(operator.diagonal(), np.diag(matrix), rtol=1e-13)
 
 
+@pytest.mark.parametrize("size", [1e-150, 1e-30, 1e30, 1e60])
+def test_single_precision_gives_way_to_sizes_that_it_cannot_hold(size):
+    kernel, x = wl.prepare(wl.mlp(3)), size * points(40, 12)
+    operator, matrix = kernel.operator(x, "float32"), kernel(x)
+    assert operator.precision == "float64"
+    np.testing.assert_allclose(operator @ np.ones(40), matrix.sum(1), rtol=1e-12)
+
+
 def test_few_features_come_from_differences():
     kernel, x = wl.prepare(wl.mlp(3)), points(600, 2)
     matrix, v = kernel(x), np.ones(600)

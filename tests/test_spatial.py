@@ -252,3 +252,12 @@ def test_texts_shapes_and_latex():
     assert "hron2020infinite" in wl.cite(net)
     for text in (wl.latex(net), wl.latex_kernels(net)):
         assert text.count("&=") > 12
+
+
+@pytest.mark.parametrize("size", [1e-20, 1e18])
+def test_images_of_any_brightness_in_single_precision(size):
+    """A homogeneous kernel behind a normalisation does not depend on the size, block by block."""
+    net = wl.Conv(3) >> wl.LayerNorm("all") >> wl.Phi("relu") >> wl.GlobalAvgPool() >> wl.Dense()
+    x = np.random.default_rng(0).standard_normal((3, 4, 4, 2))
+    found = wl.nngp(net, (size * x).astype(np.float32))
+    np.testing.assert_allclose(found, wl.nngp(net, x), rtol=1e-5)

@@ -66,6 +66,9 @@ VARIANCES = {
     "float64": (1e-307, 1e306),
     "float32": (1e-36, 1e36),
 }  # variances; formulas are evaluated between these, beyond them correlations have settled
+REPRESENTABLE = (
+    1e18  # second moments; beyond, and below its inverse, products are not left to float32
+)
 DEFAULT_TERMS = 256  # terms of a Hermite series where variances are not known beforehand
 MOST_TERMS = 1024  # terms; a longer series is slower than a quadrature
 PLANE_NODES = 40  # nodes of each panel of a quadrature in the plane; 1e-13 with kinks at its edges

@@ -42,18 +42,22 @@ def _loop(cov: Cov, stretch: float, terms: tuple[Term, ...], paired: bool) -> tu
     i, j = np.triu_indices(scales.size, 0 if paired else -scales.size)
     weight = jnp.asarray(weights[i] * weights[j] * np.where(paired & (i == j), 0.5, 1), dtype)
     places = jnp.asarray([i, j], jnp.int32)
+    # Small weights of tiny moments would be flushed to 0: they are added up larger than they are.
+    tiny, lift = (1e-100, 2.0**200) if dtype == jnp.float64 else (1e-10, 2.0**40)
+    up = jnp.where(cov.scale < tiny, lift, 1.0).astype(dtype)
 
     def add(n: jax.Array, totals: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
         i, j = places[0, n], places[1, n]
         at = lambda side, i: jax.tree.map(lambda a: a[i], side)
         sides = [(at(one, i), at(two, j)), (at(one, j), at(two, i))]
         shares = [Shares.between(cov, *pair) for pair in sides[: 2 if paired else 1]]
-        more = [weight[n] * term(*shares) for term in terms]
+        more = [weight[n] * (up * term(*shares)) for term in terms]
         return tuple(a + b for a, b in zip(totals, more, strict=True))
 
     shape = jnp.broadcast_shapes(cov.q1.shape, cov.q2.shape, cov.minus.shape)
     start = tuple(jnp.zeros(shape, dtype) for _ in terms)
-    return jax.lax.fori_loop(np.int32(0), np.int32(i.size), add, start)
+    totals = jax.lax.fori_loop(np.int32(0), np.int32(i.size), add, start)
+    return tuple(total / up for total in totals)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))

@@ -71,9 +71,9 @@ def windowed(block: Pair, tables: Sequence[Table]) -> Pair:
     first, second = range(2, 2 + k), range(2 + k, 2 + 2 * k)
     parts1, parts2 = _taps(block.q1, tables, first), _taps(block.q2, tables, second)
     total1, total2 = sum(parts1[1:], parts1[0]), sum(parts2[1:], parts2[0])
-    s1, s2 = safe_sqrt(block.q1), safe_sqrt(block.q2)
-    weight = outer(s1, s2, block.minus)
-    over = outer(_inverse(total1), _inverse(total2), block.minus)
+    # In units of each image's largest deviation: products of two would leave the range of float32.
+    (s1, over1), (s2, over2) = _in_units(block.q1, total1), _in_units(block.q2, total2)
+    weight, over = outer(s1, s2, block.minus), outer(over1, over2, block.minus)
 
     def mean(value: Array_) -> Array_:
         summed = weight * value
@@ -85,6 +85,14 @@ def windowed(block: Pair, tables: Sequence[Table]) -> Pair:
     above = None if block.above is None else mean(block.above) + gap
     minus, ntk = mean(block.minus) + gap, mean(block.ntk)
     return Pair(total1 / taps, total2 / taps, minus, above, ntk, block.how)
+
+
+def _in_units(q: Array_, total: Array_) -> tuple[Array_, Array_]:
+    """Deviations, and the inverse of those of sums, of one image's own size; finite in float32 products."""
+    root = safe_sqrt(q)
+    unit = jax.lax.stop_gradient(jnp.max(root, axis=tuple(range(2, q.ndim)), keepdims=True))
+    unit = jnp.where(unit > 0, unit, 1)
+    return root / unit, jnp.minimum(unit * _inverse(total), 1e18)
 
 
 def _inverse(total: Array_) -> Array_:

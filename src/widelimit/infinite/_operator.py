@@ -14,12 +14,14 @@ from widelimit._base.thresholds import (
     FEW_FEATURES,
     MATVEC_ENTRIES,
     NEARLY_PARALLEL,
+    REPRESENTABLE,
     TILE_SIDE,
 )
 from widelimit._base.types import Tensor
 
 from ._correlation import as_points, cosines, map_correlation
 from ._evaluate import Request, fill_up
+from ._host import second_moments
 from ._matrix import gram, triangle
 from ._plan import Numbers, Plan, without_widths
 from ._products import diagonal
@@ -36,17 +38,25 @@ class NetworkGram:
     Args:
         request: Which kernel of which network.
         x: Points, shape (n, d).
-        precision: "float32" or "float64": of the entries.
+        precision: "float32" or "float64": of the entries; float64 in any case where float32 cannot hold
+            the sizes of the inputs or of their kernels.
+
+    Attributes:
+        size: The number of points.
+        precision: Of the entries.
     """
 
     def __init__(self, request: Request, x: Float[np.ndarray, "n d"], precision: str):
         self.size = len(x)
-        self.precision = precision
-        dtype = np.dtype(precision)
         request = request._replace(form=without_widths(request.form))
+        exact = diagonal(request, Inputs(x.astype(np.float64), None, True, np.dtype(float)))[0]
+        sizes = np.concatenate([second_moments(x.astype(np.float64)), np.asarray(exact)])
+        self.precision = precision if _fits(sizes) else "float64"
+        dtype = np.dtype(self.precision)
         with jax.enable_x64(True):
             # As many pairs as are to come, so that what pays for large matrices is used.
-            made = fill_up(request, Inputs(x.astype(dtype), None, True, dtype), dtype=precision)
+            inputs = Inputs(x.astype(dtype), None, True, dtype)
+            made = fill_up(request, inputs, dtype=self.precision)
             side = TILE_SIDE if jax.default_backend() == "cpu" else DEVICE_PRODUCT_SIDE
             self._side = min(side, -(-self.size // 8) * 8)
             rows = -(-self.size // self._side) * self._side
@@ -56,7 +66,6 @@ class NetworkGram:
             self._plan, self._numbers = made.plan, made.numbers
             self._extra = made.extra._replace(counts=None)
             self._near = _near_tiles(self._x, self._side, self.size)
-            exact = diagonal(request, Inputs(x.astype(np.float64), None, True, np.dtype(float)))[0]
             self._diagonal = jnp.asarray(exact)
 
     @property
@@ -93,6 +102,12 @@ class NetworkGram:
     def diagonal(self) -> Float[Array, " n"]:
         """The diagonal of K, in float64."""
         return self._diagonal
+
+
+def _fits(sizes: Float[np.ndarray, " sizes"]) -> bool:
+    """Whether float32 holds these second moments, and products of four of their roots."""
+    used = sizes[sizes != 0]
+    return bool(np.all((used > 1 / REPRESENTABLE) & (used < REPRESENTABLE)))
 
 
 def _near_tiles(x: Float[Array, "n d"], side: int, used: int) -> Bool[Array, " tiles"] | None:

@@ -15,7 +15,6 @@ from ._data import Targets
 from ._problem import Problem
 
 DENSE = 20_000  # points up to which the matrix is held in memory (3 GiB)
-_REPRESENTABLE = 1e30  # entries beyond, and below its inverse, are not left to float32
 _LIGHT = 4096  # points up to which float64 costs nothing
 _TYPICAL = 27  # steps to 1e-6 at 10^5 points; they grow like n^0.4
 
@@ -92,15 +91,9 @@ def operators(problem: Problem, precision: str) -> tuple[KernelOperator, KernelO
     kernel = problem.kernel
     if not isinstance(kernel, PreparedKernel) or kernel.pixels:
         return problem.tiled(), None
-    exact = kernel.operator(problem.x)
-    sizes = np.asarray(exact.diagonal())
-    sizes = sizes[sizes > 0]
-    if len(problem.x) <= _LIGHT:
-        return exact, None
-    if sizes.size and (sizes.max() > _REPRESENTABLE or sizes.min() < 1 / _REPRESENTABLE):
-        return exact, None
-    light = kernel.operator(problem.x, "float32")
-    return light, None if precision == "float32" else exact
+    light = kernel.operator(problem.x, "float32" if len(problem.x) > _LIGHT else "float64")
+    refined = precision == "float64" and light.precision == "float32"
+    return light, kernel.operator(problem.x) if refined else None
 
 
 def _watch(n: int, verbose: bool | None) -> Watch:
