@@ -7,6 +7,11 @@ import zlib
 from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Programs of a test run once or twice: code that is compiled well would never earn back its compilation.
+os.environ["XLA_FLAGS"] = (
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
+    + os.environ.get("XLA_FLAGS", "")
+)
 
 import hypothesis
 import jax

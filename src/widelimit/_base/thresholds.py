@@ -9,6 +9,7 @@ stops being right to rounding, never what is computed.
 PROFILE_PAYS = 2**16  # entries; from here a profile repays its construction (0.1 s when compiled)
 SMALL_TILE = 32  # points; side of the tiles of small matrices, one program for all their sizes
 LIGHT_TILE = 8  # points; the same where an entry is a sum of many terms
+FEW_TILES = 16  # computed between two words on how far it is
 TINY_TILE = 4  # points; the same where each entry costs a two-dimensional quadrature
 WELL_COMPILED = 2.0  # seconds, by estimate, of a small matrix from which compiling well repays
 SMALL_TILES = 16  # tiles; up to 128 x 128 points compiling costs more than running, so it is cheap
@@ -70,6 +71,7 @@ REPRESENTABLE = (
     1e18  # second moments; beyond, and below its inverse, products are not left to float32
 )
 DEFAULT_TERMS = 256  # terms of a Hermite series where variances are not known beforehand
+SHORT_SERIES = 128  # terms; a longer Hermite series is slower than a table
 MOST_TERMS = 1024  # terms; a longer series is slower than a quadrature
 PLANE_NODES = 40  # nodes of each panel of a quadrature in the plane; 1e-13 with kinks at its edges
 STEEP_NODES = 56  # the same for steep fronts without a kink
@@ -79,7 +81,11 @@ REACH = 8.8  # standard deviations; what a Gaussian holds beyond is below 1e-17
 
 # Options of XLA for programs that run for less time than it takes to compile them well: on a CPU they
 # compile five times faster and run two to three times slower (`_base/compile.py`).
-CHEAP_COMPILATION = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+CHEAP_COMPILATION = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
 
 # --- finite networks ---------------------------------------------------------------------------------
 PATCH_ENTRIES = (

@@ -47,6 +47,7 @@ from ._scaled import scaled_tanh as scaled_tanh
 from ._smooth import erf as erf
 from ._smooth import gaussian as gaussian
 from ._smooth import gelu as gelu
+from ._table import table_for as table_for
 from ._waves import cos as cos
 from ._waves import exp as exp
 from ._waves import sin as sin

@@ -24,6 +24,7 @@ from ._cov import Cov, Matrix
 from ._gap import gap, unequal, unit_coefficients
 from ._plane import line_moment, plane
 from ._series import hermite_coefficients, series
+from ._table import Spec, read
 
 
 class How(NamedTuple):
@@ -31,9 +32,15 @@ class How(NamedTuple):
 
     Attributes:
         terms: Terms of the Hermite series; 0 asks for the two-dimensional quadrature.
+        tables: Tables for the activations that have one; they are preferred.
     """
 
     terms: int = DEFAULT_TERMS
+    tables: tuple[Spec, ...] = ()
+
+    def table(self, act: Activation) -> Spec | None:
+        """The table of an activation, if there is one."""
+        return next((spec for spec in self.tables if spec.act == act), None)
 
 
 def bounded(q: Matrix, dtype: str = "float64") -> Matrix:
@@ -92,7 +99,11 @@ def transform(
     root1, root2 = (jnp.sqrt(jnp.where(t > 0, t, 1)).astype(dtype) for t in (t1, t2))
     missing = lambda: gap(act, *map(bounded, jax.lax.stop_gradient(given))).astype(dtype)
     uneven = None if act.degree is not None else unequal(*given)
-    near_one = lambda cov: _near_one(act, cov, root1 * root2, how, uneven, missing)
+    spec = how.table(act)
+    if spec is not None:
+        near_one = lambda cov: read(spec, cov, given)
+    else:
+        near_one = lambda cov: _near_one(act, cov, root1 * root2, how, uneven, missing)
     if act.parity is None:
         return near_one(cov)
     # Treated at |rho|, so that digits near rho = -1 are kept too.

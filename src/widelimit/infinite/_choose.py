@@ -3,8 +3,8 @@
 import numpy as np
 
 from widelimit._base.arrays import is_traced, value_of
-from widelimit._base.thresholds import MANY, PATIENCE
-from widelimit.activations import How, terms_needed
+from widelimit._base.thresholds import MANY, PATIENCE, SHORT_SERIES
+from widelimit.activations import How, table_for, terms_needed
 from widelimit.layers import Layer, Phi
 
 from ._pair import Pair
@@ -19,7 +19,12 @@ def series_for(layer: Layer, pair: Pair) -> How | None:
     found = found[found > 0]
     values = [float(found.min()), float(found.max())] if len(found) else [1.0]
     entries = pair.minus.size
-    terms = terms_needed(act, values, 1e-13 if pair.minus.dtype == np.float64 else 1e-8)
+    tolerance = 1e-13 if pair.minus.dtype == np.float64 else 1e-8
+    terms = terms_needed(act, values, tolerance)
+    if act.breaks or not 0 < terms <= SHORT_SERIES:
+        table = table_for(act, values, tolerance)
+        if table is not None:
+            return How(terms, (table,))
     if terms == 0 and entries >= MANY:
         terms = terms_needed(act, values, 1e-9)
     if (terms == 0 or act.breaks) and entries * 2e4 > PATIENCE:

@@ -21,7 +21,7 @@ from widelimit.activations import How
 
 from ._host import cut_small, filled, fits_in_small_tiles, host_points, paste
 from ._host import second_moments as host_moments
-from ._layered import stack_of_tiles, stack_of_tiles_well
+from ._layered import stack_of_tiles, stack_of_tiles_watched
 from ._matrix import gram
 from ._patience import seconds, warn_if_deep, warn_if_slow
 from ._plan import (
@@ -183,9 +183,9 @@ def _small(request: Request, inputs: Inputs) -> list[Float[np.ndarray, "n1 n2"]]
     computed = len(tiles.places) * side**2
     warn_if_slow(request.form, computed, how)
     long = seconds(request.form, how, computed) > WELL_COMPILED
-    run = stack_of_tiles_well if long else stack_of_tiles
+    stacks = (stack_of_tiles_watched if long else stack_of_tiles)(plan, numbers, *tiles.arguments)
     out = []
-    for stack in run(plan, numbers, *tiles.arguments):
+    for stack in stacks:
         matrix = paste(np.asarray(stack), tiles.places, shape, symmetric=second is None)
         if scope.low == 0 and facts(request.form).vanishes:
             matrix[first.zero] = 0

@@ -4,10 +4,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.compile import quick_jit
 from widelimit._base.numerics import safe_sqrt
+from widelimit._base.thresholds import FEW_TILES
+from widelimit._base.watch import Watch
 from widelimit.activations import How
 from widelimit.interpret import interpret
 from widelimit.layers import Layer
@@ -103,7 +106,24 @@ def _stack_of_tiles(
 
 
 stack_of_tiles = quick_jit(_stack_of_tiles)
-stack_of_tiles_well = jax.jit(_stack_of_tiles, static_argnums=0)
+_stack_of_tiles_well = jax.jit(_stack_of_tiles, static_argnums=0)
+
+
+def stack_of_tiles_watched(
+    plan: Plan, numbers: Numbers, *arguments: np.ndarray | np.int32
+) -> list[Float[np.ndarray, "tiles r c"]]:
+    """A few tiles at a time: Ctrl-C is heard in between, and one is told how far it is."""
+    *stacks, count = (np.asarray(a) for a in arguments)
+    starts = range(0, int(count), FEW_TILES)
+    watch = Watch("kernel", len(starts), None, skip=2)
+    parts = []
+    for done, i in enumerate(starts, 1):
+        some = np.minimum(np.arange(i, i + FEW_TILES), int(count) - 1)
+        number = np.int32(min(FEW_TILES, int(count) - i))
+        parts.append(_stack_of_tiles_well(plan, numbers, *(a[some] for a in stacks), number))
+        jax.block_until_ready(parts[-1])
+        watch(done)
+    return [np.concatenate(kind) for kind in zip(*parts, strict=True)]
 
 
 @quick_jit

@@ -122,8 +122,8 @@ def facts(form: Form) -> Facts:
 
 
 def closed(form: Form) -> bool:
-    """Whether all moments are formulas (or are integrated in the plane in any case)."""
-    return all(act.closed_form or bool(act.breaks) for act in facts(form).activations)
+    """Whether all moments are formulas."""
+    return all(act.closed_form for act in facts(form).activations)
 
 
 def angular(form: Form) -> bool:
@@ -155,7 +155,8 @@ def for_backend(form: Form, numbers: tuple[float, ...], dtype: str) -> tuple[For
 def integrated(form: Form, how: How) -> list[Activation]:
     """The activations whose moments take a two-dimensional quadrature for each entry."""
     acts = facts(form).activations
-    return [a for a in acts if not a.closed_form and (a.breaks or how.terms == 0)]
+    slow = lambda a: not a.closed_form and how.table(a) is None and (a.breaks or how.terms == 0)
+    return [a for a in acts if slow(a)]
 
 
 def series(form: Form, numbers: Numbers, scope: Scope, dtype: str, *, many: bool) -> How:

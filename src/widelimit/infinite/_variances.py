@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.scalars import Scalar
-from widelimit._base.thresholds import REACH
+from widelimit._base.thresholds import DEFAULT_TERMS, REACH, SHORT_SERIES
 from widelimit._base.types import Self
-from widelimit.activations import Activation, How, second_moment_now, terms_needed
+from widelimit.activations import Activation, How, second_moment_now, table_for, terms_needed
 from widelimit.interpret import State, interpret
 from widelimit.layers import Layer
 
@@ -80,18 +80,29 @@ def choose_how(net: Layer, q: Sequence[float], dtype: np.dtype, *, many: bool) -
         The choice; the two-dimensional quadrature where no series is long enough.
     """
     with jax.enable_x64(True):
-        start = Variances(jnp.asarray(q, jnp.float64), [])
+        # Some in between, too: a second moment need not grow with the variance.
+        between = np.geomspace(max(min(q), 1e-6 * max(q)), max(q), 9) if max(q) > 0 else [0.0]
+        between = np.append(between, min(q))
+        start = Variances(jnp.asarray(between, jnp.float64), [])
         interpret(net, start)
-        found = []
+        found, tables = [], []
         for act in dict.fromkeys(act for act, _ in start.seen):
-            values = np.concatenate([np.ravel(v) for a, v in start.seen if a == act])
-            values = values[values > 0].tolist() or [1.0]
+            met = np.concatenate([np.ravel(v) for a, v in start.seen if a == act])
+            values = met[met > 0].tolist() or [1.0]
             _expect_moment(act, max(values))
-            terms = terms_needed(act, values, 1e-13 if dtype == jnp.float64 else 1e-8)
+            tolerance = 1e-13 if dtype == jnp.float64 else 1e-8
+            terms = terms_needed(act, values, tolerance)
+            slow = act.breaks or terms == 0 or (many and terms > SHORT_SERIES)
+            # Beside an input that vanishes there may be others of any size.
+            if not act.closed_form and slow and met.min() > 0:
+                table = table_for(act, values, tolerance)
+                if table is not None:
+                    tables.append(table)
+                    continue
             if terms == 0 and many:
                 terms = terms_needed(act, values, 1e-9)
             found.append(terms)
-    return How(terms=0 if 0 in found else max(found))
+    return How(0 if 0 in found else max(found, default=DEFAULT_TERMS), tuple(tables))
 
 
 def _expect_moment(act: Activation, q: float) -> None:
