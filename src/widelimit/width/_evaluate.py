@@ -27,6 +27,7 @@ from widelimit.interpret import facts, interpret
 from widelimit.layers import Layer
 
 from ._state import Fluctuating
+from ._steps import without_basis, without_chart
 from ._tensors import outer, pairs_of, stacked
 
 Progress = Callable[[int, int], None]
@@ -110,8 +111,11 @@ def _tensors(ready: Prepared, numbers: Numbers, *data: Float[Array, "..."]) -> T
     two = root[:, None] * root[None]
     six, four = jnp.concatenate([pairs_of(two)] * 2), outer(two, two)
     times = lambda size, value: jnp.where((size == 0) | (value == 0), 0, size * value)
-    cov = times(six[:, None] * six[None], out.cov)
-    return Tensors(cov, times(six, out.shift), times(four, out.b), times(four, out.f))
+    cov, shift = without_chart(out.cov, out.shift, out.chart)
+    f = without_basis(out.f, out.chart)
+    return Tensors(
+        times(six[:, None] * six[None], cov), times(six, shift), times(four, out.b), times(four, f)
+    )
 
 
 def _entries(

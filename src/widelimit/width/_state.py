@@ -8,7 +8,9 @@ and what is carried is conditional), a *stream* elsewhere. A branch remembers ho
 stream, which is what a residual sum needs: the two are correlated.
 
 Everything is divided by the sizes $\sqrt{K_{aa}K_{bb}}$, like the tangent kernel in `infinite.Pair`; a number that
-multiplies a signal then changes nothing, and no norm overflows.
+multiplies a signal then changes nothing, and no norm overflows. Second moments, and the signals in $F$, are in the
+coordinates of `activations/_charts.py`, each entry in a chart of its own: nearly parallel inputs have
+fluctuations of their squared distance, not differences of fluctuations.
 """
 
 import dataclasses
@@ -23,24 +25,23 @@ from jaxtyping import Array, Float, Int
 
 from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
-from widelimit.activations import Activation, Cov, How, fourth_moments
+from widelimit.activations import Activation, Cov, How, chart_of, end_of, local_moments
 from widelimit.infinite import Pair
 from widelimit.interpret import State, is_zero
 
+from ._steps import Step, sandwich, slopes, trained
 from ._tensors import (
-    Step,
     bends,
     contracted,
-    four_of,
     four_points,
+    gram,
     on_both,
     outer,
     pairs_of,
-    sandwich,
     single_neuron,
-    slopes,
     square,
     stacked,
+    third_of,
     transposed,
     upper_left,
     wishart,
@@ -54,10 +55,11 @@ class Fluctuating(State, eqx.Module):
         first: The kernels of the first inputs with themselves, shape (rows, 1).
         both: The kernels of all pairs.
         second: The kernels of the second inputs with themselves, shape (1, columns).
-        cov: n times the covariance of (S, Theta) over the three pairs.
+        chart: The chart of each pair.
+        cov: n times the covariance of (S, Theta): S in the chart, Theta over the three pairs.
         shift: n times the shifts of their means.
         b: n times the mean product of tangent kernels of two neurons, [a, b, c, d].
-        f: n times the mean of signal, tangent kernel and signal, [c, d, a, b].
+        f: n times the mean of signal, tangent kernel and signal, [c, d, a, b], c and d in the chart's basis.
         transfer: How the signal depends on the stream that its branch has left; None in no branch.
         width: The number of components in units of n.
         gaussian: Whether the signal is fresh.
@@ -69,6 +71,7 @@ class Fluctuating(State, eqx.Module):
     first: Pair
     both: Pair
     second: Pair
+    chart: Float[Array, "rows columns"]
     cov: Float[Array, "6 6 rows columns"]
     shift: Float[Array, "6 rows columns"]
     b: Float[Array, "2 2 2 2 rows columns"]
@@ -92,18 +95,13 @@ class Fluctuating(State, eqx.Module):
         both = Pair.of_data(q1, q2, minus, plus, limit)
         zero = lambda *axes: jnp.zeros((*axes, *minus.shape))
         rest = zero(6, 6), zero(6), zero(2, 2, 2, 2), zero(2, 2, 2, 2)
-        return Fluctuating(alone(q1), both, alone(q2), *rest, None, jnp.ones(()), False, how)
+        pairs = alone(q1), both, alone(q2)
+        return Fluctuating(*pairs, chart_of(minus, plus), *rest, None, jnp.ones(()), False, how)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Rows and columns."""
         return self.both.minus.shape
-
-    @property
-    def s(self) -> Float[Array, "2 2 rows columns"]:
-        """The correlations."""
-        one = jnp.ones(self.shape)
-        return square(stacked((one, self.both.rho, one), self.shape))
 
     @property
     def theta(self) -> Float[Array, "2 2 rows columns"]:
@@ -118,21 +116,24 @@ class Fluctuating(State, eqx.Module):
         first, both, second = map(change, self._pairs)
         return dataclasses.replace(self, first=first, both=both, second=second, **others)
 
-    def _in_units_of(self, q: tuple[Array, Array]) -> Self:
-        """The corrections where the variances of the two inputs are these instead."""
-        root = self._roots(q)
-        four = four_of(root)
-        two = pairs_of(root[:, None] * root[None])
-        six = jnp.concatenate([two, two])
-        transfer = None if self.transfer is None else self.transfer.weighed(root)
+    @property
+    def _ends(self) -> tuple[Array, Array, Array]:
+        return self.chart, self.both.minus, self.both.plus
+
+    def _after(self, step: Step) -> Self:
+        """The corrections behind a linear step."""
         return dataclasses.replace(
             self,
-            cov=six[:, None] * six[None] * self.cov,
-            shift=six * self.shift,
-            b=four * self.b,
-            f=four * self.f,
-            transfer=transfer,
+            cov=sandwich(step.both, self.cov, step.both),
+            shift=step.both(self.shift),
+            b=on_both(step.back, step.back, self.b),
+            f=contracted(step.mixed, step.mixed, self.f),
+            transfer=None if self.transfer is None else self.transfer.then(step),
         )
+
+    def _to(self, q: tuple[Array, Array], chart: Array) -> Step:
+        """How the corrections change where the variances of the two inputs are these, and in this chart."""
+        return Step.units(self._roots(q), self.chart).then(Step.turned(self.chart, chart))
 
     def _roots(self, q: tuple[Array, Array]) -> Float[Array, "2 rows columns"]:
         ratio = lambda old, new: jnp.where(new > 0, old / jnp.where(new > 0, new, 1), 0)
@@ -145,13 +146,18 @@ class Fluctuating(State, eqx.Module):
         """The signal itself, no longer as a law given the past: its own sampling noise is added."""
         if not self.gaussian:
             return self
-        s, theta = self.s, self.theta
+        cov, b, f = self._noise()
         return dataclasses.replace(
-            self,
-            cov=self.cov + upper_left(wishart(s)) / self.width,
-            b=self.b + outer(theta, theta) / self.width,
-            f=self.f + outer(s, theta) / self.width,
-            gaussian=False,
+            self, cov=self.cov + cov, b=self.b + b, f=self.f + f, gaussian=False
+        )
+
+    def _noise(self) -> tuple[Array, Array, Array]:
+        """The sampling noise of a signal's own neurons."""
+        theta, over = self.theta, 1 / self.width
+        return (
+            upper_left(wishart(*self._ends)) * over,
+            outer(theta, theta) * over,
+            outer(gram(*self._ends), theta) * over,
         )
 
     def weighted(self, width: int | None) -> Self:
@@ -168,38 +174,43 @@ class Fluctuating(State, eqx.Module):
         if is_zero(b_std):
             return self
         out = self._with(lambda pair: pair.biased(b_std))
-        parts = self._in_units_of((out.both.q1, out.both.q2))
-        return out._with(lambda pair: pair, **parts._corrections())
+        chart = chart_of(out.both.minus, out.both.plus)
+        moved = self._after(self._to((out.both.q1, out.both.q2), chart))
+        return out._with(lambda pair: pair, chart=chart, **moved._corrections())
 
     def _corrections(self) -> dict[str, object]:
         names = ("cov", "shift", "b", "f", "transfer")
         return {name: getattr(self, name) for name in names}
 
     def trained(self) -> Self:
-        out = self._with(lambda pair: pair.trained())
-        down = lambda a: jnp.concatenate([a[:3], a[:3] + a[3:]])
-        cov = transposed(down(transposed(down(self.cov))))
+        out, step = self._with(lambda pair: pair.trained()), trained(self.chart)
         transfer = self.transfer
         if transfer is not None:
-            both = transfer.both
-            transfer = transfer._replace(both=both._replace(across=both.across + both.s))
-        return dataclasses.replace(out, cov=cov, shift=down(self.shift), transfer=transfer)
+            transfer = transfer._replace(both=step.after(transfer.both))
+        cov, shift = sandwich(step, self.cov, step), step(self.shift)
+        return dataclasses.replace(out, cov=cov, shift=shift, transfer=transfer)
 
     def activated(self, activation: Activation) -> Self:
         cov = Cov(self.both.q1, self.both.q2, self.both.minus, self.both.plus)
-        found = fourth_moments(activation, cov, How(dict(self.how)[activation]))
-        theta = self.theta
-        step = slopes(found, pairs_of(theta), self.shape)
-        x, y, z = four_points(found, self.shape)
         out = self._with(lambda pair: pair.activated(activation))
-        noise = single_neuron(x, y, z, out.s, step.back, theta)
+        chart = chart_of(out.both.minus, out.both.plus)
+        found = local_moments(activation, cov, How(dict(self.how)[activation]), chart)
+        here = self._after(Step.turned(self.chart, end_of(cov.minus, cov.plus)))
+        theta = self.theta
+        three = pairs_of(theta)
+        step = slopes(found, three, self.shape)
+        y, z = four_points(found, self.shape)
+        third = third_of(chart, out.both.minus, out.both.plus)
+        noise = single_neuron(found, chart, third, three, self.shape)
+        after = here._after(step)
         return dataclasses.replace(
             out,
-            cov=sandwich(step.both, self.cov, step.both) + noise / self.width,
-            shift=step.both(self.shift) + bends(found, pairs_of(theta), self.cov, self.f),
-            b=on_both(step.back, step.back, self.b) + z * outer(theta, theta) / self.width,
-            f=contracted(step.mixed, step.mixed, self.f) + y * theta[None, None] / self.width,
-            transfer=None if self.transfer is None else self.transfer.then(step),
+            chart=chart,
+            cov=after.cov + noise / self.width,
+            shift=after.shift + bends(found, three, here.cov, here.f),
+            b=after.b + z * outer(theta, theta) / self.width,
+            f=after.f + y * theta[None, None] / self.width,
+            transfer=after.transfer,
             gaussian=False,
         )
 
@@ -211,9 +222,8 @@ class Fluctuating(State, eqx.Module):
         start = stream.branched()
         met = [*parts] if skip is None else [start.scaled(skip), *parts]
         pairs = [Pair.mixed([state._pairs[i] for state in met]) for i in range(3)]
-        q = pairs[1].q1, pairs[1].q2
-        old = stream.scaled(1.0 if skip is None else skip)._roots(q)
-        met = [state._in_units_of(q) for state in met]
+        q, chart = (pairs[1].q1, pairs[1].q2), chart_of(pairs[1].minus, pairs[1].plus)
+        met = [state._after(state._to(q, chart)) for state in met]
         total = lambda name: sum(getattr(state, name) for state in met[1:]) + getattr(met[0], name)
         cov, b, f = total("cov"), total("b"), total("f")
         steps = [state.transfer for state in met if state.transfer is not None]
@@ -233,6 +243,7 @@ class Fluctuating(State, eqx.Module):
             first=pairs[0],
             both=pairs[1],
             second=pairs[2],
+            chart=chart,
             cov=cov,
             shift=total("shift"),
             b=b,
@@ -240,17 +251,16 @@ class Fluctuating(State, eqx.Module):
             transfer=None if self.transfer is None else self.transfer.then(transfer),
             gaussian=skip is None,
         )
-        return out if skip is None else out._with_noise_beyond(stream, four_of(old))
+        return out if skip is None else out._with_noise_beyond(stream.scaled(skip))
 
-    def _with_noise_beyond(self, stream: Self, four: Float[Array, "2 2 2 2 rows columns"]) -> Self:
+    def _with_noise_beyond(self, skip: Self) -> Self:
         """The sampling noise of the sum, less that of the skip path, which is there already."""
-        s, theta, old_s, old_theta = self.s, self.theta, stream.s, stream.theta
-        pairs = jnp.stack([jnp.stack([four[a, b, c, d] for c, d in _PAIRS]) for a, b in _PAIRS])
+        cov, b, f = dataclasses.replace(skip, width=self.width)._noise()
+        alone = dataclasses.replace(skip, cov=cov, b=b, f=f, transfer=None)
+        old = alone._after(skip._to((self.both.q1, self.both.q2), self.chart))
+        cov, b, f = self._noise()
         return dataclasses.replace(
-            self,
-            cov=self.cov + upper_left(wishart(s) - pairs * wishart(old_s)) / self.width,
-            b=self.b + (outer(theta, theta) - four * outer(old_theta, old_theta)) / self.width,
-            f=self.f + (outer(s, theta) - four * outer(old_s, old_theta)) / self.width,
+            self, cov=self.cov + (cov - old.cov), b=self.b + (b - old.b), f=self.f + (f - old.f)
         )
 
     def repeated(self, step: Callable[[Self], Self], times: int | Int[Array, ""]) -> Self:
@@ -270,6 +280,3 @@ class Fluctuating(State, eqx.Module):
     def _open(self) -> Self:
         """With both ends of every correlation, whether they are needed or not: one form for all steps."""
         return self._with(lambda pair: dataclasses.replace(pair, above=pair.plus))
-
-
-_PAIRS = ((0, 0), (0, 1), (1, 1))
