@@ -4,8 +4,9 @@ Two inputs of limit variance 1 have the second moments $A,B$ and, mixed, $c$. Ne
 interest are small differences of these, so they are described by $M=(A+B)/2$, $\Delta=(A-B)/2$ and a third coordinate
 that depends on the *chart* $k$: $M-kc$, half the squared distance of $x_0$ and $kx_1$, for $k=\pm1$ near either end,
 and $c$ itself for $k=0$ between them. Signals have the basis $\mu=(x_0+kx_1)/2$, $\delta=x_0-kx_1$, or $x_0,x_1$.
-A derivative in $(M,\Delta,M-kc)$ is one by $\partial_\mu^2/2$, $\partial_\mu\partial_\delta$ and $-k\partial_0\partial_1$,
-where $\partial_\mu=\partial_0+k\partial_1$ and $\partial_\delta=(\partial_0-k\partial_1)/2$.
+A derivative in $(M,\Delta,M-kc)$ is $\frac12\partial_\mu^2$, $\partial_\mu\partial_\delta$ or
+$-k\partial_0\partial_1$ under the expectation, $\partial_\mu=\partial_0+k\partial_1$ and
+$\partial_\delta=(\partial_0-k\partial_1)/2$.
 """
 
 from collections.abc import Sequence
@@ -24,11 +25,13 @@ Six = tuple[Matrix, Matrix, Matrix, Matrix, Matrix, Matrix]
 
 
 class Local(NamedTuple):
-    r"""An activation in charts: inputs in that of the nearer end, outputs in any.
+    r"""An activation in charts: inputs in that of the nearer end, outputs in what it can say something of.
 
     Attributes:
         first: The first input alone.
         second: The second input alone.
+        chart: That of the output, for each pair.
+        mixed_moment: $E[p_0p_1]$ where it is the output's third coordinate, if it has digits of its own.
         third: The derivatives of the output's third coordinate in $(M,\Delta,M-kc)$.
         bends: Its second derivatives: $MM,M\Delta,Md,\Delta\Delta,\Delta d,dd$.
         dot: $E[\varphi'\varphi']$, of either input, as it is without charts.
@@ -42,6 +45,8 @@ class Local(NamedTuple):
 
     first: Alone
     second: Alone
+    chart: Matrix
+    mixed_moment: Matrix | None
     third: Three
     bends: Six
     dot: Matrix
@@ -81,91 +86,59 @@ def inputs_in(chart: Matrix) -> tuple[tuple[Matrix, Matrix], tuple[Matrix, Matri
     return (jnp.ones_like(end), end / 2), (chart, 1 - end - chart / 2)
 
 
-def products(
-    forms: Sequence[tuple[Matrix, Matrix]], moments: Sequence[Matrix | None]
-) -> tuple[Matrix, ...]:
-    """E[e0^(n-j) e1^j], j = 0..n, of two linear forms in variables whose moments are given; None is 0.
+def charted(found: Fourth, end: Matrix) -> Local:
+    """Fourth moments for inputs in the chart of the nearer end, by linear combination.
 
-    Args:
-        forms: The coefficients of the two variables in e0 and in e1.
-        moments: E[u^(n-i) v^i], i = 0..n.
-
-    Returns:
-        The n + 1 expectations.
-    """
-    n = len(moments) - 1
-    powers = [_powers(form, n) for form in forms]
-    out = []
-    for j in range(n + 1):
-        row = _times(powers[0][n - j], powers[1][j])
-        terms = [a * m for a, m in zip(row, moments, strict=True) if m is not None]
-        out.append(sum(terms[1:], terms[0]))
-    return tuple(out)
-
-
-def _powers(form: tuple[Matrix, Matrix], n: int) -> list[list[Matrix]]:
-    found: list[list[Matrix]] = [[jnp.ones_like(form[0])]]
-    for _ in range(n):
-        found.append(_times(found[-1], list(form)))
-    return found
-
-
-def _times(a: Sequence[Matrix], b: Sequence[Matrix]) -> list[Matrix]:
-    """The product of two polynomials."""
-    out: list[Matrix | None] = [None] * (len(a) + len(b) - 1)
-    for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            before = out[i + j]
-            out[i + j] = x * y if before is None else before + x * y
-    return [part for part in out if part is not None]
-
-
-def charted(found: Fourth, end: Matrix, chart: Matrix) -> Local:
-    """Fourth moments in charts, by linear combination: for functions whose derivatives are bounded.
+    Outputs are in the chart 0: what was not computed as a small difference does not become one.
 
     Args:
         found: The moments.
         end: 1 or -1, the chart of the input.
-        chart: That of the output.
 
     Returns:
         The same in charts.
     """
     one, two, s = found.first, found.second, found.slopes
-    inner, sign, basis = jnp.abs(chart), sign_in(chart), basis_of(chart)
-    moment, moment2 = _in_chart(end, (s.s20, s.s11, s.s02), (s.s40, s.s31, s.s22, s.s13, s.s04))
-    dot, dot2 = _in_chart(end, (s.s31, s.s22, s.s13), (s.s51, s.s42, s.s33, s.s24, s.s15))
-    half = lambda a, b: (inner * (a + b) / 2, inner * (a - b) / 2)
-    (sum1, gap1), (sum2, gap2) = half(one.t1, two.t1), half(one.t2, two.t2)
-    bends = tuple(sign * value for value in moment2)
-    raw = (
-        ((one.t1, jnp.zeros_like(one.t1)), (s.s11, s.s02)),
-        ((s.s20, s.s11), (jnp.zeros_like(two.t1), two.t1)),
+    moment, bends = _in_chart(end, (s.s20, s.s11, s.s02), (s.s40, s.s31, s.s22, s.s13, s.s04))
+    dot, dot_bends = _in_chart(end, (s.s31, s.s22, s.s13), (s.s51, s.s42, s.s33, s.s24, s.s15))
+    per = lambda a, b: (a + end * b, (a - end * b) / 2)
+    mixed = (
+        (per(one.t1, 0), per(s.s11, s.s02)),
+        (per(s.s20, s.s11), per(jnp.zeros_like(two.t1), two.t1)),
     )
-    per = lambda pair: (pair[0] + end * pair[1], (pair[0] - end * pair[1]) / 2)
-    mixed = tuple(
-        tuple(
-            tuple(
-                row[0] * a + row[1] * b for a, b in zip(per(raw[0][i]), per(raw[1][i]), strict=True)
-            )
-            for i in (0, 1)
-        )
-        for row in basis
-    )
-    y = [products(basis, [row[j] for row in found.y]) for j in range(3)]
     return Local(
         one,
         two,
-        (sum1 + sign * moment[0], gap1 + sign * moment[1], sign * moment[2]),
-        (sum2 + bends[0], gap2 + bends[1], bends[2], sum2 + bends[3], bends[4], bends[5]),
+        jnp.zeros_like(end),
+        None,
+        moment,
+        bends,
         s.s11,
         dot,
-        dot2,
+        dot_bends,
         mixed,
-        products(basis, (one.x, *found.x, two.x)),
-        tuple(zip(*y, strict=True)),
+        (one.x, *found.x, two.x),
+        found.y,
         (one.z, *found.z, two.z),
     )
+
+
+def in_forms(
+    forms: tuple[tuple[Matrix, Matrix], tuple[Matrix, Matrix]], moments: Sequence[Matrix]
+) -> tuple[Matrix, ...]:
+    """E[e0^(n-j) e1^j], j = 0..n, of two linear forms in two variables, from the same of the variables."""
+    n = len(moments) - 1
+    times = lambda a, b: [
+        sum((a[i] * b[k - i] for i in range(len(a)) if 0 <= k - i < len(b)), jnp.zeros_like(a[0]))
+        for k in range(len(a) + len(b) - 1)
+    ]
+    out = []
+    for j in range(n + 1):
+        row = [jnp.ones_like(moments[0])]
+        for form in [forms[0]] * (n - j) + [forms[1]] * j:
+            row = times(row, form)
+        out.append(sum((a * m for a, m in zip(row, moments, strict=True)), jnp.zeros_like(row[0])))
+    return tuple(out)
 
 
 def _in_chart(k: Matrix, first: Three, second: tuple[Matrix, ...]) -> tuple[Three, Six]:

@@ -10,8 +10,8 @@ smoothed function is). All of it is free of units, so no norm overflows.
 Three ways lead there: a formula (piecewise linear functions), Hermite series (functions without
 break points; all series have coefficients that belong to one input, so an entry costs a few short sums), and
 a quadrature in the plane, where there are breaks with the derivatives on the density. That one loses digits
-near $|\rho|=1$, like $\varepsilon(1-\rho^2)^{-2}$; a series nowhere. Where there is a formula, it has the digits also of
-what shifts means, of which kinks make quotients of statistics that vanish (`_charts.py`).
+near $|\rho|=1$, like $\varepsilon(1-\rho^2)^{-2}$; a series nowhere. The formula has the digits also of what
+shifts means, of which kinks make quotients of statistics that vanish (`_charts.py`).
 """
 
 import jax
@@ -51,21 +51,20 @@ def fourth_moments(act: Activation, cov: Cov, how: How) -> Fourth:
     return _by_series(act, cov, how.terms)
 
 
-def local_moments(act: Activation, cov: Cov, how: How, chart: Matrix) -> Local:
+def local_moments(act: Activation, cov: Cov, how: How) -> Local:
     """The same in the coordinates of nearly parallel inputs.
 
     Args:
         act: The activation.
         cov: The covariance of its inputs, whose chart is that of the nearer end.
         how: As in `fourth_moments`.
-        chart: That of the output, for each pair.
 
     Returns:
         The moments in charts.
     """
     if act.local is not None:
-        return act.local(cov, chart)
-    return charted(fourth_moments(act, cov, how), end_of(cov.minus, cov.plus), chart)
+        return act.local(cov)
+    return charted(fourth_moments(act, cov, how), end_of(cov.minus, cov.plus))
 
 
 # --- Hermite series ---------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ fluctuations of their squared distance, not differences of fluctuations.
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -29,7 +30,17 @@ from widelimit.activations import Activation, Cov, How, chart_of, end_of, local_
 from widelimit.infinite import Pair
 from widelimit.interpret import State, is_zero
 
-from ._steps import Step, sandwich, slopes, trained
+from ._steps import (
+    Step,
+    in_basis,
+    moved,
+    on_rows,
+    sandwich,
+    slopes,
+    trained,
+    trained_transfer,
+    turned,
+)
 from ._tensors import (
     bends,
     contracted,
@@ -146,10 +157,7 @@ class Fluctuating(State, eqx.Module):
         """The signal itself, no longer as a law given the past: its own sampling noise is added."""
         if not self.gaussian:
             return self
-        cov, b, f = self._noise()
-        return dataclasses.replace(
-            self, cov=self.cov + cov, b=self.b + b, f=self.f + f, gaussian=False
-        )
+        return dataclasses.replace(self.noisy(), gaussian=False)
 
     def _noise(self) -> tuple[Array, Array, Array]:
         """The sampling noise of a signal's own neurons."""
@@ -183,25 +191,35 @@ class Fluctuating(State, eqx.Module):
         return {name: getattr(self, name) for name in names}
 
     def trained(self) -> Self:
-        out, step = self._with(lambda pair: pair.trained()), trained(self.chart)
+        added = functools.partial(trained, self.chart)
         transfer = self.transfer
         if transfer is not None:
-            transfer = transfer._replace(both=step.after(transfer.both))
-        cov, shift = sandwich(step, self.cov, step), step(self.shift)
-        return dataclasses.replace(out, cov=cov, shift=shift, transfer=transfer)
+            transfer = transfer._replace(both=trained_transfer(self.chart, transfer.both))
+        return dataclasses.replace(
+            self._with(lambda pair: pair.trained()),
+            cov=on_rows(added, self.cov),
+            shift=jnp.stack(added(list(self.shift))),
+            transfer=transfer,
+        )
 
     def activated(self, activation: Activation) -> Self:
         cov = Cov(self.both.q1, self.both.q2, self.both.minus, self.both.plus)
         out = self._with(lambda pair: pair.activated(activation))
-        chart = chart_of(out.both.minus, out.both.plus)
-        found = local_moments(activation, cov, How(dict(self.how)[activation]), chart)
-        here = self._after(Step.turned(self.chart, end_of(cov.minus, cov.plus)))
+        found = local_moments(activation, cov, How(dict(self.how)[activation]))
+        chart = found.chart
+        end = end_of(cov.minus, cov.plus)
+        here = self._turned(end)
         theta = self.theta
         three = pairs_of(theta)
         step = slopes(found, three, self.shape)
+        transfer = self.transfer
+        if transfer is not None:
+            transfer = transfer.then(Step.turned(self.chart, end)).then(step)
         y, z = four_points(found, self.shape)
         third = third_of(chart, out.both.minus, out.both.plus)
-        noise = single_neuron(found, chart, third, three, self.shape)
+        if found.mixed_moment is not None:
+            third = jnp.where(chart == 0, found.mixed_moment, third)
+        noise = single_neuron(found, third, three, self.shape)
         after = here._after(step)
         return dataclasses.replace(
             out,
@@ -210,8 +228,20 @@ class Fluctuating(State, eqx.Module):
             shift=after.shift + bends(found, three, here.cov, here.f),
             b=after.b + z * outer(theta, theta) / self.width,
             f=after.f + y * theta[None, None] / self.width,
-            transfer=after.transfer,
+            transfer=transfer,
             gaussian=False,
+        )
+
+    def _turned(self, chart: Array) -> Self:
+        """The corrections in another chart; a branch's own dependence is left out."""
+        change = functools.partial(turned, self.chart, chart)
+        return dataclasses.replace(
+            self,
+            chart=chart,
+            cov=on_rows(change, self.cov),
+            shift=jnp.stack(change(list(self.shift))),
+            f=in_basis(moved(self.chart, chart), self.f),
+            transfer=None,
         )
 
     def branched(self) -> Self:
@@ -219,7 +249,7 @@ class Fluctuating(State, eqx.Module):
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         stream = self.stream()
-        start = stream.branched()
+        start = stream.branched()._without_noise() if skip is not None else stream
         met = [*parts] if skip is None else [start.scaled(skip), *parts]
         pairs = [Pair.mixed([state._pairs[i] for state in met]) for i in range(3)]
         q, chart = (pairs[1].q1, pairs[1].q2), chart_of(pairs[1].minus, pairs[1].plus)
@@ -251,17 +281,17 @@ class Fluctuating(State, eqx.Module):
             transfer=None if self.transfer is None else self.transfer.then(transfer),
             gaussian=skip is None,
         )
-        return out if skip is None else out._with_noise_beyond(stream.scaled(skip))
+        return out if skip is None else out.noisy()
 
-    def _with_noise_beyond(self, skip: Self) -> Self:
-        """The sampling noise of the sum, less that of the skip path, which is there already."""
-        cov, b, f = dataclasses.replace(skip, width=self.width)._noise()
-        alone = dataclasses.replace(skip, cov=cov, b=b, f=f, transfer=None)
-        old = alone._after(skip._to((self.both.q1, self.both.q2), self.chart))
+    def noisy(self) -> Self:
+        """With the sampling noise of its own neurons."""
         cov, b, f = self._noise()
-        return dataclasses.replace(
-            self, cov=self.cov + (cov - old.cov), b=self.b + (b - old.b), f=self.f + (f - old.f)
-        )
+        return dataclasses.replace(self, cov=self.cov + cov, b=self.b + b, f=self.f + f)
+
+    def _without_noise(self) -> Self:
+        """Without it: a sum has its own."""
+        cov, b, f = self._noise()
+        return dataclasses.replace(self, cov=self.cov - cov, b=self.b - b, f=self.f - f)
 
     def repeated(self, step: Callable[[Self], Self], times: int | Int[Array, ""]) -> Self:
         """A loop, so that compilation does not grow with depth."""

@@ -4,6 +4,7 @@ Second moments are in charts (`activations/_charts.py`): $M$, $\Delta$ and a thi
 of the pairs 00, 01, 11.
 """
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -25,6 +26,8 @@ from ._tensors import (
     stacked,
     transposed,
 )
+
+Basis = tuple[tuple[Entries, Entries], tuple[Entries, Entries]]
 
 
 class Linear(NamedTuple):
@@ -120,8 +123,7 @@ class Step(NamedTuple):
         both = Linear(
             jnp.stack([one, zero, shift, zero, sign]), jnp.stack([zero] * 5), jnp.stack([one] * 3)
         )
-        old, new = inputs_in(before), basis_of(after)
-        move = [[row[0] * old[0][e] + row[1] * old[1][e] for e in (0, 1)] for row in new]
+        move = moved(before, after)
         return Step(both, jnp.ones((2, 2, *before.shape)), _same_for_both(move, (one, one)))
 
     @staticmethod
@@ -137,25 +139,52 @@ class Step(NamedTuple):
         none = jnp.zeros_like(gap)
         both = Linear(jnp.stack([*first, *third]), jnp.stack([none] * 5), pairs_of(two))
         own = lambda r: r + inner * (mean - r)
-        move = [[own(root[0]), inner * gap / 4], [inner * gap, own(root[1])]]
+        move = (own(root[0]), inner * gap / 4), (inner * gap, own(root[1]))
         return Step(both, two, _same_for_both(move, (root[0], root[1])))
 
 
-def _same_for_both(move: list[list[Entries]], weight: tuple[Entries, Entries]) -> Cube:
+def moved(before: Entries, after: Entries) -> Basis:
+    """The basis of one chart in terms of that of another."""
+    old, new = inputs_in(before), basis_of(after)
+    row = lambda a, b: (a * old[0][0] + b * old[1][0], a * old[0][1] + b * old[1][1])
+    return row(*new[0]), row(*new[1])
+
+
+def _same_for_both(move: Basis, weight: tuple[Entries, Entries]) -> Cube:
     """A change of basis as `mixed`, with a weight for each input of the slope."""
     return jnp.stack(
         [jnp.stack([jnp.stack([w * value for value in row]) for w in weight]) for row in move]
     )
 
 
-def trained(chart: Entries) -> Linear:
+def on_rows(change: Callable[[Sequence[Entries]], list[Entries]], cov: Matrix6) -> Matrix6:
+    """A change of six values applied to both sides of a covariance."""
+    rows = change(list(cov))
+    return transposed(jnp.stack(change(list(transposed(jnp.stack(rows))))))
+
+
+def trained(chart: Entries, values: Sequence[Entries]) -> list[Entries]:
     """The second moments are added to the tangent kernels."""
-    one, zero, sign = jnp.ones_like(chart), jnp.zeros_like(chart), sign_in(chart)
-    return Linear(
-        jnp.stack([one, zero, zero, zero, one]),
-        jnp.stack([one, -sign * jnp.abs(chart), zero, sign, one]),
-        jnp.stack([one] * 3),
-    )
+    m, delta, third, *low = values
+    mixed = sign_in(chart) * (third - jnp.abs(chart) * m)
+    return [m, delta, third, low[0] + m + delta, low[1] + mixed, low[2] + m - delta]
+
+
+def turned(before: Entries, after: Entries, values: Sequence[Entries]) -> list[Entries]:
+    """The second moments in another chart."""
+    m, delta, third, *low = values
+    sign = sign_in(before) * sign_in(after)
+    return [m, delta, (jnp.abs(after) - sign * jnp.abs(before)) * m + sign * third, *low]
+
+
+def trained_transfer(chart: Entries, both: Linear) -> Linear:
+    """How tangent kernels depend on a stream once second moments are added to them."""
+    s, across = both.s, both.across
+    sign, inner = sign_in(chart), jnp.abs(chart)
+    mixed = lambda row, third: sign * (third - inner * row)
+    first, second = s[0] + s[1], s[0] - s[1]
+    added = first, mixed(s[0], s[2]), mixed(s[1], s[3]), sign * s[4], second
+    return both._replace(across=across + jnp.stack(added))
 
 
 def slopes(found: Local, theta: Three, shape: tuple[int, ...]) -> Step:
@@ -172,19 +201,21 @@ def slopes(found: Local, theta: Three, shape: tuple[int, ...]) -> Step:
 
 def without_chart(cov: Matrix6, shift: Float[Array, "6 rows columns"], chart: Entries):
     """Covariance and shifts of the entries 00, 01, 11 of both kernels."""
-    inner, sign = jnp.abs(chart), sign_in(chart)
 
-    def of(values: Float[Array, "6 ..."]) -> Float[Array, "6 ..."]:
-        m, delta, third = values[:3]
-        wide = (1,) * (values.ndim - 3) + chart.shape
-        mixed = sign.reshape(wide) * (third - inner.reshape(wide) * m)
-        return jnp.stack([m + delta, mixed, m - delta, *values[3:]])
+    def of(values: Sequence[Entries]) -> list[Entries]:
+        m, delta, third, *low = values
+        mixed = sign_in(chart) * (third - jnp.abs(chart) * m)
+        return [m + delta, mixed, m - delta, *low]
 
-    return of(transposed(of(cov))), of(shift)
+    return on_rows(of, cov), jnp.stack(of(list(shift)))
 
 
 def without_basis(f: Tensor4, chart: Entries) -> Tensor4:
     """F at the two inputs themselves."""
-    rows = inputs_in(chart)
+    return in_basis(inputs_in(chart), f)
+
+
+def in_basis(rows: Basis, f: Tensor4) -> Tensor4:
+    """F with another basis of signals."""
     left = [row[0] * f[0] + row[1] * f[1] for row in rows]
     return jnp.stack([jnp.stack([row[0] * g[0] + row[1] * g[1] for row in rows]) for g in left])

@@ -121,11 +121,9 @@ def four_points(found: Local, shape: tuple[int, ...]) -> tuple[Tensor4, Tensor4]
     return spread(lambda c, d, a, b: y[c + d, a + b]), spread(lambda a, b, c, d: z[a + b + c + d])
 
 
-def single_neuron(
-    found: Local, chart: Entries, third: Entries, theta: Three, shape: tuple[int, ...]
-) -> Matrix6:
+def single_neuron(found: Local, third: Entries, theta: Three, shape: tuple[int, ...]) -> Matrix6:
     """The covariance of one neuron's (phi_a phi_b, Theta_ab phi'_a phi'_b) over pairs, the first in a chart."""
-    inner = jnp.abs(chart)
+    inner = jnp.abs(found.chart)
     apart = (1 - inner) / 2
     # M, Delta and the third coordinate as quadratic forms in the basis.
     forms = (
