@@ -1,6 +1,8 @@
 """From a network and points to the corrections of all pairs, tile by tile with one program."""
 
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import jax
@@ -34,6 +36,7 @@ Progress = Callable[[int, int], None]
 SIDE = 16  # points; the state of a tile, some 150 numbers for each entry, stays in the cache
 PLANE_SIDE = 2  # points; the same where each entry costs a quadrature in the plane
 FEW = 64  # tiles; up to here compiling costs more than running, so it is cheap
+THREADS = 8  # a tile runs on one processor
 _NAMES = (
     "nngp_var",
     "ntk_var",
@@ -143,21 +146,39 @@ def corrections(
     few = len(places) <= FEW
     static = ready._replace(numbers=())
     out = np.zeros((len(_NAMES), len(first.q), len(second.q)))
-    with jax.enable_x64(True):
-        for k, (i, j) in enumerate(places):
-            rows, columns = slice(i, i + side), slice(j, j + side)
-            data = _cut(first, second, rows, columns, side, diagonal=symmetric and i == j)
-            run = (lambda *a: _quick(*a).entries()) if few else _full
+
+    def fill(place: tuple[int, int]) -> None:
+        i, j = place
+        rows, columns = slice(i, i + side), slice(j, j + side)
+        data = _cut(first, second, rows, columns, side, diagonal=symmetric and i == j)
+        run = (lambda *a: _quick(*a).entries()) if few else _full
+        with jax.enable_x64(True):  # in each thread
             tile = np.asarray(run(static, ready.numbers, *data))
-            part = out[:, rows, columns]
-            part[...] = tile[:, : part.shape[1], : part.shape[2]]
-            if progress is not None:
-                progress(k + 1, len(places))
+        part = out[:, rows, columns]
+        part[...] = tile[:, : part.shape[1], : part.shape[2]]
+
+    for k, _ in enumerate(_in_threads(fill, places)):
+        if progress is not None:
+            progress(k + 1, len(places))
     if facts(net).vanishes:
         out[:, first.zero, :] = out[:, :, second.zero] = 0
     if symmetric:
         out = np.tril(out) + np.tril(out, -1).swapaxes(1, 2)
     return dict(zip(_NAMES, out, strict=True))
+
+
+def _in_threads(
+    work: Callable[[tuple[int, int]], None], places: list[tuple[int, int]]
+) -> Iterator[None]:
+    """One tile after the other where they are few; else several at once, after the first has compiled."""
+    alone = len(places) if len(places) <= FEW else 1
+    for place in places[:alone]:
+        yield work(place)
+    pool = ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, THREADS))
+    try:
+        yield from pool.map(work, places[alone:])
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def pair_tensors(net: Layer, x: Float[np.ndarray, "1 d"], y: Float[np.ndarray, "1 d"]) -> Tensors:

@@ -21,6 +21,7 @@ from ._tensors import (
     Tensor4,
     Three,
     chained,
+    over,
     pairs_of,
     square,
     stacked,
@@ -49,7 +50,7 @@ class Linear(NamedTuple):
         """Applied to the first axis."""
         m, delta, third = values[:3]
         low = values[3:]
-        at = lambda rows, i: rows[i].reshape((1,) * (values.ndim - 3) + rows.shape[1:])
+        at = lambda rows, i: over(rows[i], m)
         row = lambda rows, i: at(rows, i) * m + at(rows, i + 1) * delta + at(rows, i + 2) * third
         s, across, theta = self
         return jnp.stack(
@@ -158,15 +159,19 @@ def _same_for_both(move: Basis, weight: tuple[Entries, Entries]) -> Cube:
 
 
 def on_rows(change: Callable[[Sequence[Entries]], list[Entries]], cov: Matrix6) -> Matrix6:
-    """A change of six values applied to both sides of a covariance."""
-    rows = change(list(cov))
-    return transposed(jnp.stack(change(list(transposed(jnp.stack(rows))))))
+    """A change of six values applied to both sides of a covariance, which is symmetric."""
+    return jnp.stack(change(list(transposed(jnp.stack(change(list(cov)))))))
+
+
+def _mixed(chart: Entries, m: Entries, third: Entries) -> Entries:
+    """The mixed moment."""
+    return over(sign_in(chart), m) * (third - over(jnp.abs(chart), m) * m)
 
 
 def trained(chart: Entries, values: Sequence[Entries]) -> list[Entries]:
     """The second moments are added to the tangent kernels."""
     m, delta, third, *low = values
-    mixed = sign_in(chart) * (third - jnp.abs(chart) * m)
+    mixed = _mixed(chart, m, third)
     return [m, delta, third, low[0] + m + delta, low[1] + mixed, low[2] + m - delta]
 
 
@@ -174,7 +179,8 @@ def turned(before: Entries, after: Entries, values: Sequence[Entries]) -> list[E
     """The second moments in another chart."""
     m, delta, third, *low = values
     sign = sign_in(before) * sign_in(after)
-    return [m, delta, (jnp.abs(after) - sign * jnp.abs(before)) * m + sign * third, *low]
+    lean = jnp.abs(after) - sign * jnp.abs(before)
+    return [m, delta, over(lean, m) * m + over(sign, m) * third, *low]
 
 
 def trained_transfer(chart: Entries, both: Linear) -> Linear:
@@ -204,8 +210,7 @@ def without_chart(cov: Matrix6, shift: Float[Array, "6 rows columns"], chart: En
 
     def of(values: Sequence[Entries]) -> list[Entries]:
         m, delta, third, *low = values
-        mixed = sign_in(chart) * (third - jnp.abs(chart) * m)
-        return [m + delta, mixed, m - delta, *low]
+        return [m + delta, _mixed(chart, m, third), m - delta, *low]
 
     return on_rows(of, cov), jnp.stack(of(list(shift)))
 
@@ -217,5 +222,6 @@ def without_basis(f: Tensor4, chart: Entries) -> Tensor4:
 
 def in_basis(rows: Basis, f: Tensor4) -> Tensor4:
     """F with another basis of signals."""
-    left = [row[0] * f[0] + row[1] * f[1] for row in rows]
-    return jnp.stack([jnp.stack([row[0] * g[0] + row[1] * g[1] for row in rows]) for g in left])
+    pick = lambda row, g: over(row[0], g[0]) * g[0] + over(row[1], g[1]) * g[1]
+    left = [pick(row, f) for row in rows]
+    return jnp.stack([jnp.stack([pick(row, g) for row in rows]) for g in left])

@@ -31,6 +31,11 @@ def square(pairs: Three) -> Square:
     return jnp.stack([pairs[:2], pairs[1:]])
 
 
+def over(a: Entries, like: Entries) -> Entries:
+    """Entries with as many axes before their own as others have."""
+    return a.reshape((1,) * (like.ndim - a.ndim) + a.shape)
+
+
 def transposed(a: Entries) -> Entries:
     """The transpose over the first two axes."""
     return jnp.swapaxes(a, 0, 1)
