@@ -297,7 +297,7 @@ class Fluctuating(State, eqx.Module):
         """A loop, so that compilation does not grow with depth."""
         if isinstance(times, int) and times == 0:
             return self
-        state, once = self._open(), lambda state: step(state)._open()
+        state, once = self.opened(), lambda state: step(state).opened()
         form = jax.tree.structure
         ends = jax.eval_shape(once, state)
         if not ends.gaussian:
@@ -307,6 +307,6 @@ class Fluctuating(State, eqx.Module):
         count = jnp.asarray(times, jnp.int32)
         return jax.lax.fori_loop(jnp.int32(0), count, lambda _, s: once(s), state)
 
-    def _open(self) -> Self:
+    def opened(self) -> Self:
         """With both ends of every correlation, whether they are needed or not: one form for all steps."""
         return self._with(lambda pair: dataclasses.replace(pair, above=pair.plus))
