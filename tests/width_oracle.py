@@ -116,8 +116,9 @@ def derivatives(name, x):
 class Rule:
     """By a trapezoidal rule in the plane, whitened."""
 
-    def __init__(self, name, k, step=0.125):
+    def __init__(self, name, k):
         a, c, b = (float(value) for value in (k[0][0], k[0][1], k[1][1]))
+        step = 0.16 / max(1, math.sqrt(max(a, b)))
         z = np.arange(-11, 11 + step / 2, step)
         first, second = np.meshgrid(z, z, indexing="ij")
         weight = np.exp(-(first**2 + second**2) / 2)

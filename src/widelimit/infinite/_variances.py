@@ -91,7 +91,7 @@ def choose_how(net: Layer, q: Sequence[float], dtype: np.dtype, *, many: bool) -
             if terms == 0 and many:
                 terms = terms_needed(act, values, 1e-9)
             found.append(terms)
-    return How(terms=0 if 0 in found else max(found))
+    return How(terms=0 if 0 in found else max(found, default=How().terms))
 
 
 def _expect_moment(act: Activation, q: float) -> None:

@@ -26,7 +26,15 @@ from jaxtyping import Array, Float, Int
 
 from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
-from widelimit.activations import Activation, Cov, How, chart_of, end_of, local_moments
+from widelimit.activations import (
+    Activation,
+    Cov,
+    How,
+    chart_of,
+    end_of,
+    local_moments,
+    second_moment,
+)
 from widelimit.infinite import Pair
 from widelimit.interpret import State, is_zero
 
@@ -53,7 +61,6 @@ from ._tensors import (
     square,
     stacked,
     third_of,
-    transposed,
     upper_left,
     wishart,
 )
@@ -106,8 +113,8 @@ class Fluctuating(State, eqx.Module):
         both = Pair.of_data(q1, q2, minus, plus, limit)
         zero = lambda *axes: jnp.zeros((*axes, *minus.shape))
         rest = zero(6, 6), zero(6), zero(2, 2, 2, 2), zero(2, 2, 2, 2)
-        pairs = alone(q1), both, alone(q2)
-        return Fluctuating(*pairs, chart_of(minus, plus), *rest, None, jnp.ones(()), False, how)
+        start = alone(q1), both, alone(q2), chart_of(minus, plus), *rest
+        return Fluctuating(*start, None, jnp.ones(()), False, how)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -123,13 +130,9 @@ class Fluctuating(State, eqx.Module):
     def _pairs(self) -> tuple[Pair, Pair, Pair]:
         return self.first, self.both, self.second
 
-    def _with(self, change: Callable[[Pair], Pair], **others: object) -> Self:
+    def _with(self, change: Callable[[Pair], Pair]) -> Self:
         first, both, second = map(change, self._pairs)
-        return dataclasses.replace(self, first=first, both=both, second=second, **others)
-
-    @property
-    def _ends(self) -> tuple[Array, Array, Array]:
-        return self.chart, self.both.minus, self.both.plus
+        return dataclasses.replace(self, first=first, both=both, second=second)
 
     def _after(self, step: Step) -> Self:
         """The corrections behind a linear step."""
@@ -144,28 +147,22 @@ class Fluctuating(State, eqx.Module):
 
     def _to(self, q: tuple[Array, Array], chart: Array) -> Step:
         """How the corrections change where the variances of the two inputs are these, and in this chart."""
-        return Step.units(self._roots(q), self.chart).then(Step.turned(self.chart, chart))
-
-    def _roots(self, q: tuple[Array, Array]) -> Float[Array, "2 rows columns"]:
-        ratio = lambda old, new: jnp.where(new > 0, old / jnp.where(new > 0, new, 1), 0)
-        now = self.both.q1, self.both.q2
-        return stacked([jnp.sqrt(ratio(*both)) for both in zip(now, q, strict=True)], self.shape)
-
-    # --- operations ----------------------------------------------------------------------------------
+        units = Step.units((self.both.q1, self.both.q2), q, self.chart)
+        return units.then(Step.turned(self.chart, chart))
 
     def stream(self) -> Self:
         """The signal itself, no longer as a law given the past: its own sampling noise is added."""
-        if not self.gaussian:
-            return self
-        return dataclasses.replace(self.noisy(), gaussian=False)
+        return dataclasses.replace(self._noisy(), gaussian=False) if self.gaussian else self
 
-    def _noise(self) -> tuple[Array, Array, Array]:
-        """The sampling noise of a signal's own neurons."""
-        theta, over = self.theta, 1 / self.width
-        return (
-            upper_left(wishart(*self._ends)) * over,
-            outer(theta, theta) * over,
-            outer(gram(*self._ends), theta) * over,
+    def _noisy(self, sign: int = 1) -> Self:
+        """With the sampling noise of its own neurons, or (-1) without it: a sum has its own."""
+        ends, theta = (self.chart, self.both.minus, self.both.plus), self.theta
+        share = sign / self.width
+        return dataclasses.replace(
+            self,
+            cov=self.cov + share * upper_left(wishart(*ends)),
+            b=self.b + share * outer(theta, theta),
+            f=self.f + share * outer(gram(*ends), theta),
         )
 
     def weighted(self, width: int | None) -> Self:
@@ -183,12 +180,8 @@ class Fluctuating(State, eqx.Module):
             return self
         out = self._with(lambda pair: pair.biased(b_std))
         chart = chart_of(out.both.minus, out.both.plus)
-        moved = self._after(self._to((out.both.q1, out.both.q2), chart))
-        return out._with(lambda pair: pair, chart=chart, **moved._corrections())
-
-    def _corrections(self) -> dict[str, object]:
-        names = ("cov", "shift", "b", "f", "transfer")
-        return {name: getattr(self, name) for name in names}
+        step = self._to((out.both.q1, out.both.q2), chart)
+        return dataclasses.replace(out._after(step), chart=chart)
 
     def trained(self) -> Self:
         added = functools.partial(trained, self.chart)
@@ -204,9 +197,13 @@ class Fluctuating(State, eqx.Module):
 
     def activated(self, activation: Activation) -> Self:
         cov = Cov(self.both.q1, self.both.q2, self.both.minus, self.both.plus)
-        out = self._with(lambda pair: pair.activated(activation))
         found = local_moments(activation, cov, How(dict(self.how)[activation]))
-        chart = found.chart
+        out = dataclasses.replace(
+            self,
+            first=_alone(self.first, activation, found.first.dot),
+            both=self.both.activated(activation),
+            second=_alone(self.second, activation, found.second.dot),
+        )
         end = end_of(cov.minus, cov.plus)
         here = self._turned(end)
         theta = self.theta
@@ -216,14 +213,14 @@ class Fluctuating(State, eqx.Module):
         if transfer is not None:
             transfer = transfer.then(Step.turned(self.chart, end)).then(step)
         y, z = four_points(found, self.shape)
-        third = third_of(chart, out.both.minus, out.both.plus)
+        third = third_of(found.chart, out.both.minus, out.both.plus)
         if found.mixed_moment is not None:
-            third = jnp.where(chart == 0, found.mixed_moment, third)
+            third = jnp.where(found.chart == 0, found.mixed_moment, third)
         noise = single_neuron(found, third, three, self.shape)
         after = here._after(step)
         return dataclasses.replace(
             out,
-            chart=chart,
+            chart=found.chart,
             cov=after.cov + noise / self.width,
             shift=after.shift + bends(found, three, here.cov, here.f),
             b=after.b + z * outer(theta, theta) / self.width,
@@ -249,24 +246,19 @@ class Fluctuating(State, eqx.Module):
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         stream = self.stream()
-        start = stream.branched()._without_noise() if skip is not None else stream
-        met = [*parts] if skip is None else [start.scaled(skip), *parts]
+        met = [*parts]
+        if skip is not None:
+            met = [stream.branched()._noisy(-1).scaled(skip), *parts]
         pairs = [Pair.mixed([state._pairs[i] for state in met]) for i in range(3)]
         q, chart = (pairs[1].q1, pairs[1].q2), chart_of(pairs[1].minus, pairs[1].plus)
         met = [state._after(state._to(q, chart)) for state in met]
         total = lambda name: sum(getattr(state, name) for state in met[1:]) + getattr(met[0], name)
         cov, b, f = total("cov"), total("b"), total("f")
         steps = [state.transfer for state in met if state.transfer is not None]
-        for one, other in itertools.combinations(steps, 2):
-            across = sandwich(one.both, stream.cov, other.both)
-            cov = cov + across + transposed(across)
-            b = (
-                b
-                + on_both(one.back, other.back, stream.b)
-                + on_both(other.back, one.back, stream.b)
-            )
+        for one, other in itertools.permutations(steps, 2):
+            cov = cov + sandwich(one.both, stream.cov, other.both)
+            b = b + on_both(one.back, other.back, stream.b)
             f = f + contracted(one.mixed, other.mixed, stream.f)
-            f = f + contracted(other.mixed, one.mixed, stream.f)
         transfer = jax.tree.map(lambda *a: sum(a[1:], a[0]), *steps)
         out = dataclasses.replace(
             met[-1],
@@ -281,17 +273,7 @@ class Fluctuating(State, eqx.Module):
             transfer=None if self.transfer is None else self.transfer.then(transfer),
             gaussian=skip is None,
         )
-        return out if skip is None else out.noisy()
-
-    def noisy(self) -> Self:
-        """With the sampling noise of its own neurons."""
-        cov, b, f = self._noise()
-        return dataclasses.replace(self, cov=self.cov + cov, b=self.b + b, f=self.f + f)
-
-    def _without_noise(self) -> Self:
-        """Without it: a sum has its own."""
-        cov, b, f = self._noise()
-        return dataclasses.replace(self, cov=self.cov - cov, b=self.b - b, f=self.f - f)
+        return out if skip is None else out._noisy()
 
     def repeated(self, step: Callable[[Self], Self], times: int | Int[Array, ""]) -> Self:
         """A loop, so that compilation does not grow with depth."""
@@ -310,3 +292,9 @@ class Fluctuating(State, eqx.Module):
     def opened(self) -> Self:
         """With both ends of every correlation, whether they are needed or not: one form for all steps."""
         return self._with(lambda pair: dataclasses.replace(pair, above=pair.plus))
+
+
+def _alone(pair: Pair, activation: Activation, slope: Array) -> Pair:
+    """An activation at inputs with themselves: they stay equal."""
+    q1, q2 = (second_moment(activation, q) for q in (pair.q1, pair.q2))
+    return dataclasses.replace(pair, q1=q1, q2=q2, ntk=slope * pair.ntk)

@@ -128,8 +128,11 @@ class Step(NamedTuple):
         return Step(both, jnp.ones((2, 2, *before.shape)), _same_for_both(move, (one, one)))
 
     @staticmethod
-    def units(root: Float[Array, "2 rows columns"], chart: Entries) -> "Step":
-        """Input a is measured in units larger by 1/root[a]."""
+    def units(old: tuple[Array, Array], new: tuple[Array, Array], chart: Entries) -> "Step":
+        """The variances of the two inputs, in units of which everything is measured, change."""
+        ratio = lambda a, b: jnp.where(b > 0, a / jnp.where(b > 0, b, 1), 0)
+        parts = [jnp.sqrt(ratio(a, b)) for a, b in zip(old, new, strict=True)]
+        root = stacked(parts, chart.shape)
         two = root[:, None] * root[None]
         inner, mean, gap = jnp.abs(chart), (root[0] + root[1]) / 2, root[0] - root[1]
         # What rounding leaves of equal ones would be taken for a distance.
