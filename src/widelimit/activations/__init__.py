@@ -12,6 +12,7 @@ from ._arccosine import step as step
 from ._charts import Local as Local
 from ._charts import basis_of as basis_of
 from ._charts import chart_of as chart_of
+from ._charts import charted as charted
 from ._charts import end_of as end_of
 from ._charts import inputs_in as inputs_in
 from ._charts import sign_in as sign_in
