@@ -21,7 +21,6 @@ from ._fourth_records import Alone, Fourth
 _NEAR, _TURN = 0.4327, 0.0313
 
 Three = tuple[Matrix, Matrix, Matrix]
-Six = tuple[Matrix, Matrix, Matrix, Matrix, Matrix, Matrix]
 
 
 class Local(NamedTuple):
@@ -48,10 +47,10 @@ class Local(NamedTuple):
     chart: Matrix
     mixed_moment: Matrix | None
     third: Three
-    bends: Six
+    bends: tuple[Matrix, ...]
     dot: Matrix
     dot_third: Three
-    dot_bends: Six
+    dot_bends: tuple[Matrix, ...]
     mixed: tuple[tuple[tuple[Matrix, ...], ...], ...]
     x: tuple[Matrix, ...]
     y: tuple[tuple[Matrix, ...], ...]
@@ -141,7 +140,9 @@ def in_forms(
     return tuple(out)
 
 
-def _in_chart(k: Matrix, first: Three, second: tuple[Matrix, ...]) -> tuple[Three, Six]:
+def _in_chart(
+    k: Matrix, first: Three, second: tuple[Matrix, ...]
+) -> tuple[Three, tuple[Matrix, ...]]:
     """Derivatives of E[f g] in a chart, from E of derivatives of f and g: (2, 0), (1, 1), .. and (4, 0), .."""
     a, b, c = first
     d, e, f, g, h = second

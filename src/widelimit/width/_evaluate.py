@@ -56,7 +56,6 @@ class Prepared(NamedTuple):
     """A network ready to be evaluated for points of certain norms.
 
     Attributes:
-        net: The network.
         depth: The number of its weight matrices.
         form: Its form, loops in place of repetitions.
         numbers: Its numbers.
@@ -64,7 +63,6 @@ class Prepared(NamedTuple):
         how: The length of the series of fourth moments, for each activation.
     """
 
-    net: Layer | None
     depth: int
     form: Form
     numbers: Numbers
@@ -89,7 +87,7 @@ def prepared(net: Layer, low: float, high: float) -> Prepared:
         met.setdefault(act, []).extend(np.asarray(q).ravel().tolist())
     how = tuple((act, fourth_terms(act, values)) for act, values in met.items())
     depth = len(infer(net, 1, 1).widths)
-    return Prepared(net, depth, *split(with_loops(net)), limit, how)
+    return Prepared(depth, *split(with_loops(net)), limit, how)
 
 
 class Tensors(NamedTuple):
@@ -151,10 +149,10 @@ _end = quick_jit(_read, ())
 def _of_few(ready: Prepared, data: tuple[np.ndarray, ...], tiles: int) -> Tensors:
     """The corrections of one of few tiles."""
     if tiles * ready.depth > STEPS:
-        return _quick(ready._replace(numbers=(), net=None, depth=0), ready.numbers, *data)
+        return _quick(ready._replace(numbers=(), depth=0), ready.numbers, *data)
     with on_host():
         start = _start(ready, *map(jnp.asarray, data)).opened()
-        out = interpret(ready.net, Stepwise(start)).state
+        out = interpret(join(ready.form, ready.numbers), Stepwise(start)).state
         return _end(dataclasses.replace(out, how=()))
 
 
@@ -170,7 +168,7 @@ def corrections(
     ready = _for_points(net, first, second)
     side, symmetric = ready.side, x2 is None
     places = list(_places(len(first.q), len(second.q), side, symmetric=symmetric))
-    static = ready._replace(numbers=(), net=None, depth=0)
+    static = ready._replace(numbers=(), depth=0)
     out = np.zeros((len(_NAMES), len(first.q), len(second.q)))
 
     def fill(place: tuple[int, int]) -> None:
