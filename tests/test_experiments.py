@@ -351,7 +351,13 @@ TINY = {
     "figure8": {"width": 8, "networks": 2, "epochs": 2, "count": 4, "alphas": (), "depth": 1},
     "figure9": {"width": 8, "networks": 2, "epochs": 2, "count": 4, "alphas": (), "depth": 1},
     "convergence": {"widths": (16, 64), "draws": 3, "products": 50, "depth": 1},
-    "stability": {"activations": ("erf",), "widths": (8, 32), "networks": 2, "steps": 20}
+    "stability": {
+        "activations": ("erf",),
+        "widths": (8, 32),
+        "networks": 2,
+        "steps": 20,
+        "drifts": 4,
+    }
     | {"count": 3, "depth": 1},
 }
 

@@ -88,7 +88,17 @@ def test_figures():
         plot.kernel_on_the_circle(angles, np.cos(angles), outputs),
         plot.trained_networks(angles, outputs, [0.0], [1.0], infinite_width=np.cos(angles)),
     ]
-    assert f"{found.rate:.2f}" in figures[0].axes[0].get_legend().get_texts()[0].get_text()
+    left, right = figures[0].axes
+    assert f"{found.rate:.2f}" in left.get_legend().get_texts()[0].get_text()
+    band = (
+        right.collections[0].get_paths()[0].vertices
+    )  # what is shaded, against the prediction itself
+    fl = wl.fluctuations(wl.mlp(1), np.eye(2))
+    for n, mean, std in zip(found.widths, *found.band, strict=True):
+        assert std == pytest.approx((fl.ntk_var[0, 0] / n) ** 0.5 / fl.ntk[0, 0])
+        edge = band[np.isclose(band[:, 0], n), 1]
+        assert [edge.min(), edge.max()] == pytest.approx([mean - std, mean + std])
+    assert found.entry.shape == (2, 3)
     assert "infinite width" in [t.get_text() for t in figures[2].axes[0].get_legend().get_texts()]
     for fig in figures:
         plot.pyplot().close(fig)

@@ -154,13 +154,30 @@ def test_exchange_duplicates_and_order():
 
 
 def test_nearly_equal_inputs_approach_one():
-    """Towards angle 0 the entry becomes the diagonal's, smoothly, whatever is lost in its poles."""
+    """Towards angle 0 the entry becomes the diagonal's, smoothly."""
     net, gaps = wl.mlp(4, w_std=RELU), np.array([1.0, 1e-1, 1e-2, 1e-3, 1e-5, 1e-8, 0.0])
     x = np.stack([np.cos(np.radians(gaps)), np.sin(np.radians(gaps))], axis=1)
     fl = wl.fluctuations(net, x, x[-1:])
     radians = np.radians(gaps)
-    np.testing.assert_array_less(abs(fl.ntk_var[:, 0] / fl.ntk_var[-1, 0] - 1), 10 * radians + 1e-6)
-    np.testing.assert_array_less(abs(fl.ntk_shift[:, 0] / fl.ntk[-1, 0]), 10 * radians + 1e-5)
+    np.testing.assert_array_less(abs(fl.ntk_var[:, 0] / fl.ntk_var[-1, 0] - 1), 5 * radians + 1e-14)
+    np.testing.assert_array_less(abs(fl.ntk_shift[:, 0] / fl.ntk[-1, 0]), 5 * radians + 1e-300)
+    slope = fl.ntk_shift[1:-1, 0] / radians[1:-1]
+    np.testing.assert_allclose(slope, slope[-1], rtol=1e-2)
+
+
+def test_programs_agree(monkeypatch):
+    """Operation by operation, as one quick program, and as one that runs fast, in threads."""
+    net, x, seen = wl.mlp(3, w_std=RELU), np.random.default_rng(0).standard_normal((20, 3)), []
+    found = [wl.fluctuations(net, x)]
+    for name in ("STEPS", "FEW"):
+        monkeypatch.setattr(f"widelimit.width._evaluate.{name}", 0)
+        found.append(
+            wl.fluctuations(net, x, progress=lambda done, total: seen.append((done, total)))
+        )
+    for other in found[1:]:
+        np.testing.assert_allclose(other.ntk_var, found[0].ntk_var, rtol=1e-12)
+        np.testing.assert_allclose(other.ntk_shift, found[0].ntk_shift, rtol=1e-9, atol=1e-12)
+    assert seen == [(1, 3), (2, 3), (3, 3)] * 2
 
 
 # --- sampled networks --------------------------------------------------------------------------------

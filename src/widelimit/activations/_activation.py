@@ -51,6 +51,8 @@ class Activation:
         moment: $E[\varphi(\sqrt q z)^2]$ as a function of q; by default `dual` at $u=v$.
         fourth: The fourth moments as a function of `Cov` (see `Fourth`), which corrections of finite
             width need; by default Hermite series, or a quadrature where there are breaks.
+        local: The same in other coordinates (see `Local`), for functions with kinks: it keeps the digits
+            that `fourth` loses near x = x'; by default from `fourth`.
         cost: What an entry takes, erf being 1: small tiles and well compiled programs are for large ones.
         has_ntk: Whether $\varphi'$ is square integrable, so that the tangent kernel exists.
         registered: Whether the name finds this object (set by `register`).
@@ -78,6 +80,7 @@ class Activation:
     moment: Callable[[Matrix], Matrix] | None = None
     dual_and_dot: Callable[[Cov], tuple[Matrix, Matrix]] | None = None
     fourth: Callable[[Cov], Any] | None = None
+    local: Callable[[Cov], Any] | None = None
     cost: float = 1.0
 
     @property

@@ -10,8 +10,8 @@ smoothed function is). All of it is free of units, so no norm overflows.
 Three ways lead there: a formula (piecewise linear functions), Hermite series (functions without
 break points; all series have coefficients that belong to one input, so an entry costs a few short sums), and
 a quadrature in the plane, where there are breaks with the derivatives on the density. That one loses digits
-near $|\rho|=1$, like $\varepsilon(1-\rho^2)^{-2}$; a series nowhere, the formula in $s_{51}..s_{15}$ only, which grow
-like $(1-\rho^2)^{-3/2}$ there and meet statistics that vanish.
+near $|\rho|=1$, like $\varepsilon(1-\rho^2)^{-2}$; a series nowhere. The formula has the digits also of what
+shifts means, of which kinks make quotients of statistics that vanish (`_charts.py`).
 """
 
 import jax
@@ -24,6 +24,7 @@ from widelimit._base.quadrature import hermite_basis
 from widelimit._base.thresholds import MOST_TERMS
 
 from ._activation import Activation
+from ._charts import Local, charted, end_of
 from ._cov import Cov, Matrix
 from ._fourth_plane import fourth_in_plane
 from ._fourth_records import COUNTED, HIGHEST, ORDERS, Alone, Fourth, assembled, standardised
@@ -48,6 +49,22 @@ def fourth_moments(act: Activation, cov: Cov, how: How) -> Fourth:
     if how.terms == 0 or act.breaks:
         return fourth_in_plane(act, cov)
     return _by_series(act, cov, how.terms)
+
+
+def local_moments(act: Activation, cov: Cov, how: How) -> Local:
+    """The same in the coordinates of nearly parallel inputs.
+
+    Args:
+        act: The activation.
+        cov: The covariance of its inputs, whose chart is that of the nearer end.
+        how: As in `fourth_moments`.
+
+    Returns:
+        The moments in charts.
+    """
+    if act.local is not None:
+        return act.local(cov)
+    return charted(fourth_moments(act, cov, how), end_of(cov.minus, cov.plus))
 
 
 # --- Hermite series ---------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from widelimit._base.numerics import over_sine, short_angle
 
 from ._activation import Activation, family_name, register, register_family
-from ._orthants import two_slopes_fourth
+from ._orthants import two_slopes_fourth, two_slopes_local
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -60,6 +60,7 @@ def piecewise_linear(name: str, a: float, b: float, fn, *, latex: str) -> Activa
         breaks=() if a == b else (0.0,),
         lipschitz=max(abs(a), abs(b)),
         fourth=functools.partial(two_slopes_fourth, a, b),
+        local=functools.partial(two_slopes_local, a, b),
         latex=latex,
         cites=("cho2009kernel",),
     )

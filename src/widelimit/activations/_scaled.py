@@ -51,7 +51,7 @@ def _scaled(base: Activation, a: float, b: float, c: float = 0.0, *, latex: str 
     """A base(b x) + c, the formula of base(b x) being given; an offset asks for an odd base."""
     _checked(base.name, a, b)
     moment, gap, correlation = base.moment, base.gap, base.correlation
-    both = base.dual_and_dot
+    both, fourth = base.dual_and_dot, base.fourth
     return Activation(
         _short(base.name, (a, b, c), (1, 1, 0)),
         lambda x: a * base.fn(b * x) + c,
@@ -64,6 +64,9 @@ def _scaled(base: Activation, a: float, b: float, c: float = 0.0, *, latex: str 
         if c or correlation is None
         else lambda v: correlation(Cov(b * b * v.q1, b * b * v.q2, v.minus, v.plus)),
         moment=None if moment is None else lambda q: a * a * moment(b * b * q) + c * c,
+        fourth=None
+        if c or fourth is None
+        else lambda v: fourth(Cov(b * b * v.q1, b * b * v.q2, v.minus, v.plus)),
         parity=None if c else base.parity,
         lipschitz=None if base.lipschitz is None else abs(a * b) * base.lipschitz,
         latex=(latex if a == 1 else f"{a:g}\\,{latex}") + (f"{c:+g}" if c else ""),

@@ -10,6 +10,7 @@ from widelimit._base.thresholds import VARIANCES
 
 from ._activation import Activation, register
 from ._cov import Cov, Matrix
+from ._fourth_erf import erf_fourth
 from ._gap import line_gap
 from ._shares import (
     Shares,
@@ -68,6 +69,7 @@ erf = register(
         moment=_erf_moment,
         mean_dot=lambda c: sign_mean_dot(_erf_shares(c)),
         gap=_erf_gap,
+        fourth=erf_fourth,
         parity="odd",
         lipschitz=2 / math.sqrt(math.pi),
         latex=r"\operatorname{erf}(x)",

@@ -1,7 +1,7 @@
 """How far a network of this width is from its limit, to first order."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -58,10 +58,24 @@ def with_distance(net: Layer, how: How) -> str:
     )
 
 
-def expected_distances(
-    net: Layer, x: Float[np.ndarray, "n d"], widths: Sequence[int]
-) -> Float[np.ndarray, " widths"] | None:
-    """The root mean square of the tangent kernel's distance from its limit; None where not derived."""
+class Expected(NamedTuple):
+    """What the first order in 1/n says of networks of several widths.
+
+    Attributes:
+        distance: The root mean square of the tangent kernel's distance from its limit.
+        mean: The mean of one entry of the diagonal, in units of its limit.
+        std: Its standard deviation over networks.
+    """
+
+    distance: Float[np.ndarray, " widths"]
+    mean: Float[np.ndarray, " widths"]
+    std: Float[np.ndarray, " widths"]
+
+
+def expected_kernels(
+    net: Layer, x: Float[np.ndarray, "n d"], widths: Sequence[int], entry: int
+) -> Expected | None:
+    """How kernels of these widths lie around the limit; None where that is not derived."""
     from widelimit.width import expect_derived, fluctuations
 
     try:
@@ -69,5 +83,11 @@ def expected_distances(
     except ValueError:
         return None
     outputs = infer(net, x.shape[1], 1).widths[-1]
-    found = [fluctuations(net, x, width=n).distance(outputs=outputs) for n in widths]
-    return np.array(found)
+    found = []
+    for n in widths:
+        fl = fluctuations(net, x, width=n)
+        limit = float(fl.ntk[entry, entry]) or 1.0
+        spread = float(fl.ntk_var_of(outputs)[entry, entry]) ** 0.5 / n**0.5
+        shift = float(fl.ntk_shift[entry, entry]) / n
+        found.append((fl.distance(outputs=outputs), 1 + shift / limit, spread / limit))
+    return Expected(*np.array(found).T)

@@ -21,7 +21,7 @@ from widelimit.infinite import ntk
 from widelimit.layers import Dropout, Layer
 
 from ._convention import as_points
-from ._distance import expected_distances
+from ._distance import expected_kernels
 from ._law import draw_law, expect_law, law_batch
 from ._make import finite
 from ._network import FiniteNetwork
@@ -208,6 +208,8 @@ class WidthConvergence(NamedTuple):
         rate_stderr: The standard error of the exponent, from the spread of the errors.
         predicted: What the first order in 1/n says the error is (see `widelimit.fluctuations`); None where that
             is not derived.
+        entry: The largest entry of the diagonal of each network, in units of its limit, shape (widths, samples).
+        band: Its predicted mean and standard deviation, shape (2, widths); None as above.
     """
 
     widths: Int[np.ndarray, " widths"]
@@ -216,6 +218,8 @@ class WidthConvergence(NamedTuple):
     rate: float
     rate_stderr: float
     predicted: Float[np.ndarray, " widths"] | None = None
+    entry: Float[np.ndarray, "widths samples"] | None = None
+    band: Float[np.ndarray, "2 widths"] | None = None
 
 
 def width_convergence(
@@ -261,19 +265,23 @@ def width_convergence(
     inputs = as_points(net, x)
     limit = np.asarray(ntk(net, _doubled(inputs.x1)))
     keys = jax.random.split(as_key(key), len(widths) * samples)
-    squares = np.zeros((len(widths), samples))
+    squares, entry = np.zeros((2, len(widths), samples))
+    largest = int(np.argmax(np.diagonal(limit)))
     with convention(inputs):
         for i in range(squares.size):
             row, column = divmod(i, samples)
             found = _draw_kernels(finite(net, widths[row]), keys[i], inputs.x1, None)[1]
-            squares[row, column] = np.sum((np.asarray(found, np.float64) - limit) ** 2)
+            apart = np.asarray(found, np.float64) - limit
+            squares[row, column] = np.sum(apart**2)
+            entry[row, column] = 1 + apart[largest, largest] / (limit[largest, largest] or 1)
             if progress is not None:
                 progress(i + 1, squares.size)
     error = np.sqrt(squares.mean(1))
     stderr = squares.std(1, ddof=1) / np.sqrt(samples) / (2 * error)
     fit = fit_power(widths, error, stderr)
-    predicted = expected_distances(net, np.asarray(inputs.x1, np.float64), widths)
-    return WidthConvergence(np.array(widths), error, stderr, *fit, predicted)
+    known = expected_kernels(net, np.asarray(inputs.x1, np.float64), widths, largest)
+    distance, band = (None, None) if known is None else (known[0], np.stack(known[1:]))
+    return WidthConvergence(np.array(widths), error, stderr, *fit, distance, entry, band)
 
 
 def _doubled(x: Checked) -> Checked:

@@ -34,7 +34,10 @@ def _exponent(rate: float, stderr: float) -> str:
 
 
 def width_convergence(result: Any) -> Any:
-    r"""$\lVert\hat\Theta-\Theta\rVert_F$ against the width, with the fitted rate.
+    r"""$\lVert\hat\Theta-\Theta\rVert_F$ against the width, with the fitted rate, and how single kernels scatter.
+
+    The second panel has one entry of every network in units of its limit, their mean and standard deviation, and the
+    band that the first order in 1/n predicts (`widelimit.fluctuations`).
 
     Args:
         result: From `widelimit.width_convergence`.
@@ -42,7 +45,7 @@ def width_convergence(result: Any) -> Any:
     Returns:
         The figure.
     """
-    fig, panels = figure()
+    fig, panels = figure(1, 1 if result.entry is None else 2)
     label = _exponent(result.rate, result.rate_stderr)
     measured = result.widths, result.error, result.stderr, result.rate
     power_law(panels[0, 0], *measured, label, COLOURS[0])
@@ -50,7 +53,34 @@ def width_convergence(result: Any) -> Any:
         predicted(panels[0, 0], result.widths, result.predicted, COLOURS[1])
     panels[0, 0].legend()
     panels[0, 0].set_ylabel(r"$\Vert\hat\Theta-\Theta\Vert_F$")
+    if result.entry is not None:
+        _scatter(panels[0, 1], result)
     return fig
+
+
+def _scatter(panel: Any, result: Any) -> None:
+    """Single networks, their mean and standard deviation, and what is predicted of both."""
+    n, entry = np.asarray(result.widths, float), result.entry
+    if result.band is not None:
+        order = np.argsort(n)
+        fine = np.geomspace(n.min(), n.max(), 100)
+        # Both are powers of n between the widths: the shift 1/n, the spread its root.
+        shift, spread = (result.band[0] - 1) * n, result.band[1] * n**0.5
+        at = lambda values: np.interp(np.log(fine), np.log(n[order]), values[order])
+        mean, std = 1 + at(shift) / fine, at(spread) / fine**0.5
+        look = {"color": COLOURS[1], "alpha": 0.2, "linewidth": 0}
+        panel.fill_between(fine, mean - std, mean + std, label="predicted, ± 1 std", **look)
+        panel.plot(fine, mean, "--", color=COLOURS[1], linewidth=1.2)
+    panel.axhline(1, color="k", linewidth=0.6)
+    many = np.repeat(n[:, None], entry.shape[1], axis=1)
+    panel.plot(many.ravel(), entry.ravel(), ".", color=COLOURS[5], markersize=3, alpha=0.6)
+    look = {"fmt": "o", "color": COLOURS[0], "markersize": 4, "capsize": 3}
+    spread = entry.std(1, ddof=1)
+    panel.errorbar(n, entry.mean(1), yerr=spread, label="sampled, ± 1 std", **look)
+    panel.set_xlabel("width $n$")
+    panel.set_ylabel(r"$\hat\Theta(x,x)\,/\,\Theta(x,x)$")
+    width_axis(panel, result.widths)
+    panel.legend(loc="upper right")
 
 
 def predicted(

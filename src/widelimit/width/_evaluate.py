@@ -1,6 +1,9 @@
 """From a network and points to the corrections of all pairs, tile by tile with one program."""
 
+import dataclasses
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import jax
@@ -8,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from widelimit._base.compile import quick_jit
+from widelimit._base.compile import on_host, quick_jit
 from widelimit._base.types import Tensor
 from widelimit.activations import Activation, How, fourth_terms
+from widelimit.describe import infer
 from widelimit.infinite import (
     Form,
     HostPoints,
@@ -27,12 +31,16 @@ from widelimit.interpret import facts, interpret
 from widelimit.layers import Layer
 
 from ._state import Fluctuating
+from ._steps import without_basis, without_chart
+from ._stepwise import Stepwise
 from ._tensors import outer, pairs_of, stacked
 
 Progress = Callable[[int, int], None]
 SIDE = 16  # points; the state of a tile, some 150 numbers for each entry, stays in the cache
 PLANE_SIDE = 2  # points; the same where each entry costs a quadrature in the plane
 FEW = 64  # tiles; up to here compiling costs more than running, so it is cheap
+STEPS = 2000  # weight matrices times tiles; up to here operations run one by one
+THREADS = 8  # a tile runs on one processor
 _NAMES = (
     "nngp_var",
     "ntk_var",
@@ -48,12 +56,14 @@ class Prepared(NamedTuple):
     """A network ready to be evaluated for points of certain norms.
 
     Attributes:
+        depth: The number of its weight matrices.
         form: Its form, loops in place of repetitions.
         numbers: Its numbers.
         limit: How the limit kernels' moments are evaluated.
         how: The length of the series of fourth moments, for each activation.
     """
 
+    depth: int
     form: Form
     numbers: Numbers
     limit: How
@@ -76,7 +86,8 @@ def prepared(net: Layer, low: float, high: float) -> Prepared:
     for act, q in start.seen:
         met.setdefault(act, []).extend(np.asarray(q).ravel().tolist())
     how = tuple((act, fourth_terms(act, values)) for act, values in met.items())
-    return Prepared(*split(with_loops(net)), limit, how)
+    depth = len(infer(net, 1, 1).widths)
+    return Prepared(depth, *split(with_loops(net)), limit, how)
 
 
 class Tensors(NamedTuple):
@@ -102,16 +113,26 @@ class Tensors(NamedTuple):
         return jnp.stack(parts)
 
 
-def _tensors(ready: Prepared, numbers: Numbers, *data: Float[Array, "..."]) -> Tensors:
+def _start(ready: Prepared, *data: Float[Array, "..."]) -> Fluctuating:
     q1, q2, minus, plus = data
-    start = Fluctuating.of_data(q1[:, None], q2[None, :], minus, plus, ready.limit, ready.how)
-    out = interpret(join(ready.form, numbers), start)
+    return Fluctuating.of_data(q1[:, None], q2[None, :], minus, plus, ready.limit, ready.how)
+
+
+def _tensors(ready: Prepared, numbers: Numbers, *data: Float[Array, "..."]) -> Tensors:
+    return _read(interpret(join(ready.form, numbers), _start(ready, *data)))
+
+
+def _read(out: Fluctuating) -> Tensors:
+    minus = out.both.minus
     root = stacked([jnp.sqrt(out.both.q1), jnp.sqrt(out.both.q2)], minus.shape)
     two = root[:, None] * root[None]
     six, four = jnp.concatenate([pairs_of(two)] * 2), outer(two, two)
     times = lambda size, value: jnp.where((size == 0) | (value == 0), 0, size * value)
-    cov = times(six[:, None] * six[None], out.cov)
-    return Tensors(cov, times(six, out.shift), times(four, out.b), times(four, out.f))
+    cov, shift = without_chart(out.cov, out.shift, out.chart)
+    f = without_basis(out.f, out.chart)
+    return Tensors(
+        times(six[:, None] * six[None], cov), times(six, shift), times(four, out.b), times(four, f)
+    )
 
 
 def _entries(
@@ -120,8 +141,19 @@ def _entries(
     return _tensors(ready, numbers, *data).entries()
 
 
-# The first compiles fast and serves small matrices and single pairs, the second runs fast.
+# Few pairs run operation by operation; the first program compiles fast, the second runs fast.
 _quick, _full = quick_jit(_tensors), jax.jit(_entries, static_argnums=0)
+_end = quick_jit(_read, ())
+
+
+def _of_few(ready: Prepared, data: tuple[np.ndarray, ...], tiles: int) -> Tensors:
+    """The corrections of one of few tiles."""
+    if tiles * ready.depth > STEPS:
+        return _quick(ready._replace(numbers=(), depth=0), ready.numbers, *data)
+    with on_host():
+        start = _start(ready, *map(jnp.asarray, data)).opened()
+        out = interpret(join(ready.form, ready.numbers), Stepwise(start)).state
+        return _end(dataclasses.replace(out, how=()))
 
 
 def corrections(
@@ -136,24 +168,44 @@ def corrections(
     ready = _for_points(net, first, second)
     side, symmetric = ready.side, x2 is None
     places = list(_places(len(first.q), len(second.q), side, symmetric=symmetric))
-    few = len(places) <= FEW
-    static = ready._replace(numbers=())
+    static = ready._replace(numbers=(), depth=0)
     out = np.zeros((len(_NAMES), len(first.q), len(second.q)))
-    with jax.enable_x64(True):
-        for k, (i, j) in enumerate(places):
-            rows, columns = slice(i, i + side), slice(j, j + side)
-            data = _cut(first, second, rows, columns, side, diagonal=symmetric and i == j)
-            run = (lambda *a: _quick(*a).entries()) if few else _full
-            tile = np.asarray(run(static, ready.numbers, *data))
-            part = out[:, rows, columns]
-            part[...] = tile[:, : part.shape[1], : part.shape[2]]
-            if progress is not None:
-                progress(k + 1, len(places))
+
+    def fill(place: tuple[int, int]) -> None:
+        i, j = place
+        rows, columns = slice(i, i + side), slice(j, j + side)
+        data = _cut(first, second, rows, columns, side, diagonal=symmetric and i == j)
+        with jax.enable_x64(True):  # in each thread
+            if len(places) <= FEW:
+                found = _of_few(ready, data, len(places)).entries()
+            else:
+                found = _full(static, ready.numbers, *data)
+            tile = np.asarray(found)
+        part = out[:, rows, columns]
+        part[...] = tile[:, : part.shape[1], : part.shape[2]]
+
+    for k, _ in enumerate(_in_threads(fill, places)):
+        if progress is not None:
+            progress(k + 1, len(places))
     if facts(net).vanishes:
         out[:, first.zero, :] = out[:, :, second.zero] = 0
     if symmetric:
         out = np.tril(out) + np.tril(out, -1).swapaxes(1, 2)
     return dict(zip(_NAMES, out, strict=True))
+
+
+def _in_threads(
+    work: Callable[[tuple[int, int]], None], places: list[tuple[int, int]]
+) -> Iterator[None]:
+    """One tile after the other where they are few; else several at once, after the first has compiled."""
+    alone = len(places) if len(places) <= FEW else 1
+    for place in places[:alone]:
+        yield work(place)
+    pool = ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, THREADS))
+    try:
+        yield from pool.map(work, places[alone:])
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def pair_tensors(net: Layer, x: Float[np.ndarray, "1 d"], y: Float[np.ndarray, "1 d"]) -> Tensors:
@@ -163,7 +215,7 @@ def pair_tensors(net: Layer, x: Float[np.ndarray, "1 d"], y: Float[np.ndarray, "
     whole = slice(0, 1)
     with jax.enable_x64(True):
         data = _cut(first, second, whole, whole, ready.side, diagonal=False)
-        found = _quick(ready._replace(numbers=()), ready.numbers, *data)
+        found = _of_few(ready, data, 1)
         return Tensors(*(np.asarray(part)[..., 0, 0] for part in found))
 
 

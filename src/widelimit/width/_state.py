@@ -8,10 +8,13 @@ and what is carried is conditional), a *stream* elsewhere. A branch remembers ho
 stream, which is what a residual sum needs: the two are correlated.
 
 Everything is divided by the sizes $\sqrt{K_{aa}K_{bb}}$, like the tangent kernel in `infinite.Pair`; a number that
-multiplies a signal then changes nothing, and no norm overflows.
+multiplies a signal then changes nothing, and no norm overflows. Second moments, and the signals in $F$, are in the
+coordinates of `activations/_charts.py`, each entry in a chart of its own: nearly parallel inputs have
+fluctuations of their squared distance, not differences of fluctuations.
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -23,25 +26,41 @@ from jaxtyping import Array, Float, Int
 
 from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
-from widelimit.activations import Activation, Cov, How, fourth_moments
+from widelimit.activations import (
+    Activation,
+    Cov,
+    How,
+    chart_of,
+    end_of,
+    local_moments,
+    second_moment,
+)
 from widelimit.infinite import Pair
 from widelimit.interpret import State, is_zero
 
-from ._tensors import (
+from ._steps import (
     Step,
+    in_basis,
+    moved,
+    on_rows,
+    sandwich,
+    slopes,
+    trained,
+    trained_transfer,
+    turned,
+)
+from ._tensors import (
     bends,
     contracted,
-    four_of,
     four_points,
+    gram,
     on_both,
     outer,
     pairs_of,
-    sandwich,
     single_neuron,
-    slopes,
     square,
     stacked,
-    transposed,
+    third_of,
     upper_left,
     wishart,
 )
@@ -54,10 +73,11 @@ class Fluctuating(State, eqx.Module):
         first: The kernels of the first inputs with themselves, shape (rows, 1).
         both: The kernels of all pairs.
         second: The kernels of the second inputs with themselves, shape (1, columns).
-        cov: n times the covariance of (S, Theta) over the three pairs.
+        chart: The chart of each pair.
+        cov: n times the covariance of (S, Theta): S in the chart, Theta over the three pairs.
         shift: n times the shifts of their means.
         b: n times the mean product of tangent kernels of two neurons, [a, b, c, d].
-        f: n times the mean of signal, tangent kernel and signal, [c, d, a, b].
+        f: n times the mean of signal, tangent kernel and signal, [c, d, a, b], c and d in the chart's basis.
         transfer: How the signal depends on the stream that its branch has left; None in no branch.
         width: The number of components in units of n.
         gaussian: Whether the signal is fresh.
@@ -69,6 +89,7 @@ class Fluctuating(State, eqx.Module):
     first: Pair
     both: Pair
     second: Pair
+    chart: Float[Array, "rows columns"]
     cov: Float[Array, "6 6 rows columns"]
     shift: Float[Array, "6 rows columns"]
     b: Float[Array, "2 2 2 2 rows columns"]
@@ -92,18 +113,13 @@ class Fluctuating(State, eqx.Module):
         both = Pair.of_data(q1, q2, minus, plus, limit)
         zero = lambda *axes: jnp.zeros((*axes, *minus.shape))
         rest = zero(6, 6), zero(6), zero(2, 2, 2, 2), zero(2, 2, 2, 2)
-        return Fluctuating(alone(q1), both, alone(q2), *rest, None, jnp.ones(()), False, how)
+        start = alone(q1), both, alone(q2), chart_of(minus, plus), *rest
+        return Fluctuating(*start, None, jnp.ones(()), False, how)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Rows and columns."""
         return self.both.minus.shape
-
-    @property
-    def s(self) -> Float[Array, "2 2 rows columns"]:
-        """The correlations."""
-        one = jnp.ones(self.shape)
-        return square(stacked((one, self.both.rho, one), self.shape))
 
     @property
     def theta(self) -> Float[Array, "2 2 rows columns"]:
@@ -114,44 +130,39 @@ class Fluctuating(State, eqx.Module):
     def _pairs(self) -> tuple[Pair, Pair, Pair]:
         return self.first, self.both, self.second
 
-    def _with(self, change: Callable[[Pair], Pair], **others: object) -> Self:
+    def _with(self, change: Callable[[Pair], Pair]) -> Self:
         first, both, second = map(change, self._pairs)
-        return dataclasses.replace(self, first=first, both=both, second=second, **others)
+        return dataclasses.replace(self, first=first, both=both, second=second)
 
-    def _in_units_of(self, q: tuple[Array, Array]) -> Self:
-        """The corrections where the variances of the two inputs are these instead."""
-        root = self._roots(q)
-        four = four_of(root)
-        two = pairs_of(root[:, None] * root[None])
-        six = jnp.concatenate([two, two])
-        transfer = None if self.transfer is None else self.transfer.weighed(root)
+    def _after(self, step: Step) -> Self:
+        """The corrections behind a linear step."""
         return dataclasses.replace(
             self,
-            cov=six[:, None] * six[None] * self.cov,
-            shift=six * self.shift,
-            b=four * self.b,
-            f=four * self.f,
-            transfer=transfer,
+            cov=sandwich(step.both, self.cov, step.both),
+            shift=step.both(self.shift),
+            b=on_both(step.back, step.back, self.b),
+            f=contracted(step.mixed, step.mixed, self.f),
+            transfer=None if self.transfer is None else self.transfer.then(step),
         )
 
-    def _roots(self, q: tuple[Array, Array]) -> Float[Array, "2 rows columns"]:
-        ratio = lambda old, new: jnp.where(new > 0, old / jnp.where(new > 0, new, 1), 0)
-        now = self.both.q1, self.both.q2
-        return stacked([jnp.sqrt(ratio(*both)) for both in zip(now, q, strict=True)], self.shape)
-
-    # --- operations ----------------------------------------------------------------------------------
+    def _to(self, q: tuple[Array, Array], chart: Array) -> Step:
+        """How the corrections change where the variances of the two inputs are these, and in this chart."""
+        units = Step.units((self.both.q1, self.both.q2), q, self.chart)
+        return units.then(Step.turned(self.chart, chart))
 
     def stream(self) -> Self:
         """The signal itself, no longer as a law given the past: its own sampling noise is added."""
-        if not self.gaussian:
-            return self
-        s, theta = self.s, self.theta
+        return dataclasses.replace(self._noisy(), gaussian=False) if self.gaussian else self
+
+    def _noisy(self, sign: int = 1) -> Self:
+        """With the sampling noise of its own neurons, or (-1) without it: a sum has its own."""
+        ends, theta = (self.chart, self.both.minus, self.both.plus), self.theta
+        share = sign / self.width
         return dataclasses.replace(
             self,
-            cov=self.cov + upper_left(wishart(s)) / self.width,
-            b=self.b + outer(theta, theta) / self.width,
-            f=self.f + outer(s, theta) / self.width,
-            gaussian=False,
+            cov=self.cov + share * upper_left(wishart(*ends)),
+            b=self.b + share * outer(theta, theta),
+            f=self.f + share * outer(gram(*ends), theta),
         )
 
     def weighted(self, width: int | None) -> Self:
@@ -168,39 +179,66 @@ class Fluctuating(State, eqx.Module):
         if is_zero(b_std):
             return self
         out = self._with(lambda pair: pair.biased(b_std))
-        parts = self._in_units_of((out.both.q1, out.both.q2))
-        return out._with(lambda pair: pair, **parts._corrections())
-
-    def _corrections(self) -> dict[str, object]:
-        names = ("cov", "shift", "b", "f", "transfer")
-        return {name: getattr(self, name) for name in names}
+        chart = chart_of(out.both.minus, out.both.plus)
+        step = self._to((out.both.q1, out.both.q2), chart)
+        return dataclasses.replace(out._after(step), chart=chart)
 
     def trained(self) -> Self:
-        out = self._with(lambda pair: pair.trained())
-        down = lambda a: jnp.concatenate([a[:3], a[:3] + a[3:]])
-        cov = transposed(down(transposed(down(self.cov))))
+        added = functools.partial(trained, self.chart)
         transfer = self.transfer
         if transfer is not None:
-            both = transfer.both
-            transfer = transfer._replace(both=both._replace(across=both.across + both.s))
-        return dataclasses.replace(out, cov=cov, shift=down(self.shift), transfer=transfer)
+            transfer = transfer._replace(both=trained_transfer(self.chart, transfer.both))
+        return dataclasses.replace(
+            self._with(lambda pair: pair.trained()),
+            cov=on_rows(added, self.cov),
+            shift=jnp.stack(added(list(self.shift))),
+            transfer=transfer,
+        )
 
     def activated(self, activation: Activation) -> Self:
         cov = Cov(self.both.q1, self.both.q2, self.both.minus, self.both.plus)
-        found = fourth_moments(activation, cov, How(dict(self.how)[activation]))
+        found = local_moments(activation, cov, How(dict(self.how)[activation]))
+        out = dataclasses.replace(
+            self,
+            first=_alone(self.first, activation, found.first.dot),
+            both=self.both.activated(activation),
+            second=_alone(self.second, activation, found.second.dot),
+        )
+        end = end_of(cov.minus, cov.plus)
+        here = self._turned(end)
         theta = self.theta
-        step = slopes(found, pairs_of(theta), self.shape)
-        x, y, z = four_points(found, self.shape)
-        out = self._with(lambda pair: pair.activated(activation))
-        noise = single_neuron(x, y, z, out.s, step.back, theta)
+        three = pairs_of(theta)
+        step = slopes(found, three, self.shape)
+        transfer = self.transfer
+        if transfer is not None:
+            transfer = transfer.then(Step.turned(self.chart, end)).then(step)
+        y, z = four_points(found, self.shape)
+        third = third_of(found.chart, out.both.minus, out.both.plus)
+        if found.mixed_moment is not None:
+            third = jnp.where(found.chart == 0, found.mixed_moment, third)
+        noise = single_neuron(found, third, three, self.shape)
+        after = here._after(step)
         return dataclasses.replace(
             out,
-            cov=sandwich(step.both, self.cov, step.both) + noise / self.width,
-            shift=step.both(self.shift) + bends(found, pairs_of(theta), self.cov, self.f),
-            b=on_both(step.back, step.back, self.b) + z * outer(theta, theta) / self.width,
-            f=contracted(step.mixed, step.mixed, self.f) + y * theta[None, None] / self.width,
-            transfer=None if self.transfer is None else self.transfer.then(step),
+            chart=found.chart,
+            cov=after.cov + noise / self.width,
+            shift=after.shift + bends(found, three, here.cov, here.f),
+            b=after.b + z * outer(theta, theta) / self.width,
+            f=after.f + y * theta[None, None] / self.width,
+            transfer=transfer,
             gaussian=False,
+        )
+
+    def _turned(self, chart: Array) -> Self:
+        """The corrections in another chart; a branch's own dependence is left out."""
+        change = functools.partial(turned, self.chart, chart)
+        return dataclasses.replace(
+            self,
+            chart=chart,
+            cov=on_rows(change, self.cov),
+            shift=jnp.stack(change(list(self.shift))),
+            f=in_basis(moved(self.chart, chart), self.f),
+            transfer=None,
         )
 
     def branched(self) -> Self:
@@ -208,31 +246,26 @@ class Fluctuating(State, eqx.Module):
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         stream = self.stream()
-        start = stream.branched()
-        met = [*parts] if skip is None else [start.scaled(skip), *parts]
+        met = [*parts]
+        if skip is not None:
+            met = [stream.branched()._noisy(-1).scaled(skip), *parts]
         pairs = [Pair.mixed([state._pairs[i] for state in met]) for i in range(3)]
-        q = pairs[1].q1, pairs[1].q2
-        old = stream.scaled(1.0 if skip is None else skip)._roots(q)
-        met = [state._in_units_of(q) for state in met]
+        q, chart = (pairs[1].q1, pairs[1].q2), chart_of(pairs[1].minus, pairs[1].plus)
+        met = [state._after(state._to(q, chart)) for state in met]
         total = lambda name: sum(getattr(state, name) for state in met[1:]) + getattr(met[0], name)
         cov, b, f = total("cov"), total("b"), total("f")
         steps = [state.transfer for state in met if state.transfer is not None]
-        for one, other in itertools.combinations(steps, 2):
-            across = sandwich(one.both, stream.cov, other.both)
-            cov = cov + across + transposed(across)
-            b = (
-                b
-                + on_both(one.back, other.back, stream.b)
-                + on_both(other.back, one.back, stream.b)
-            )
+        for one, other in itertools.permutations(steps, 2):
+            cov = cov + sandwich(one.both, stream.cov, other.both)
+            b = b + on_both(one.back, other.back, stream.b)
             f = f + contracted(one.mixed, other.mixed, stream.f)
-            f = f + contracted(other.mixed, one.mixed, stream.f)
         transfer = jax.tree.map(lambda *a: sum(a[1:], a[0]), *steps)
         out = dataclasses.replace(
             met[-1],
             first=pairs[0],
             both=pairs[1],
             second=pairs[2],
+            chart=chart,
             cov=cov,
             shift=total("shift"),
             b=b,
@@ -240,24 +273,13 @@ class Fluctuating(State, eqx.Module):
             transfer=None if self.transfer is None else self.transfer.then(transfer),
             gaussian=skip is None,
         )
-        return out if skip is None else out._with_noise_beyond(stream, four_of(old))
-
-    def _with_noise_beyond(self, stream: Self, four: Float[Array, "2 2 2 2 rows columns"]) -> Self:
-        """The sampling noise of the sum, less that of the skip path, which is there already."""
-        s, theta, old_s, old_theta = self.s, self.theta, stream.s, stream.theta
-        pairs = jnp.stack([jnp.stack([four[a, b, c, d] for c, d in _PAIRS]) for a, b in _PAIRS])
-        return dataclasses.replace(
-            self,
-            cov=self.cov + upper_left(wishart(s) - pairs * wishart(old_s)) / self.width,
-            b=self.b + (outer(theta, theta) - four * outer(old_theta, old_theta)) / self.width,
-            f=self.f + (outer(s, theta) - four * outer(old_s, old_theta)) / self.width,
-        )
+        return out if skip is None else out._noisy()
 
     def repeated(self, step: Callable[[Self], Self], times: int | Int[Array, ""]) -> Self:
         """A loop, so that compilation does not grow with depth."""
         if isinstance(times, int) and times == 0:
             return self
-        state, once = self._open(), lambda state: step(state)._open()
+        state, once = self.opened(), lambda state: step(state).opened()
         form = jax.tree.structure
         ends = jax.eval_shape(once, state)
         if not ends.gaussian:
@@ -267,9 +289,12 @@ class Fluctuating(State, eqx.Module):
         count = jnp.asarray(times, jnp.int32)
         return jax.lax.fori_loop(jnp.int32(0), count, lambda _, s: once(s), state)
 
-    def _open(self) -> Self:
+    def opened(self) -> Self:
         """With both ends of every correlation, whether they are needed or not: one form for all steps."""
         return self._with(lambda pair: dataclasses.replace(pair, above=pair.plus))
 
 
-_PAIRS = ((0, 0), (0, 1), (1, 1))
+def _alone(pair: Pair, activation: Activation, slope: Array) -> Pair:
+    """An activation at inputs with themselves: they stay equal."""
+    q1, q2 = (second_moment(activation, q) for q in (pair.q1, pair.q2))
+    return dataclasses.replace(pair, q1=q1, q2=q2, ntk=slope * pair.ntk)

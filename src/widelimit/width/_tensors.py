@@ -5,12 +5,11 @@ sees nothing but elementwise arithmetic.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widelimit.activations import Fourth
+from widelimit.activations import Local
 
 Entries = Float[Array, "..."]
 Three = Float[Array, "3 rows columns"]
@@ -30,6 +29,11 @@ def stacked(values: Sequence[Entries], shape: tuple[int, ...]) -> Float[Array, "
 def square(pairs: Three) -> Square:
     """A symmetric matrix over inputs from its three entries."""
     return jnp.stack([pairs[:2], pairs[1:]])
+
+
+def over(a: Entries, like: Entries) -> Entries:
+    """Entries with as many axes before their own as others have."""
+    return a.reshape((1,) * (like.ndim - a.ndim) + a.shape)
 
 
 def transposed(a: Entries) -> Entries:
@@ -61,10 +65,36 @@ def outer(a: Square, b: Square) -> Tensor4:
     return a[:, :, None, None] * b[None, None]
 
 
-def wishart(s: Square) -> Float[Array, "3 3 rows columns"]:
-    """S_ac S_bd + S_ad S_bc over pairs ab and cd: the spread of a Gaussian's second moments."""
-    rows = [jnp.stack([s[a, c] * s[b, d] + s[a, d] * s[b, c] for c, d in PAIRS]) for a, b in PAIRS]
-    return jnp.stack(rows)
+def wishart(chart: Entries, minus: Entries, plus: Entries) -> Float[Array, "3 3 rows columns"]:
+    """The spread of a Gaussian's second moments, in a chart."""
+    rho, square_sine = (plus - minus) / 2, minus * plus
+    near = jnp.where(chart > 0, minus, plus)
+    none, own = jnp.zeros_like(rho), 1 + rho**2
+    with_m = jnp.where(chart == 0, 2 * rho, near**2)
+    third = jnp.where(chart == 0, own, 2 * near**2)
+    rows = (own, none, with_m), (none, square_sine, none), (with_m, none, third)
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def gram(chart: Entries, minus: Entries, plus: Entries) -> Square:
+    """The second moments of the basis of a chart."""
+    rho, one = (plus - minus) / 2, jnp.ones_like(minus)
+    near, far = jnp.where(chart > 0, minus, plus), jnp.where(chart > 0, plus, minus)
+    between = chart == 0
+    return square(
+        jnp.stack(
+            [
+                jnp.where(between, one, far / 2),
+                jnp.where(between, rho, 0),
+                jnp.where(between, one, 2 * near),
+            ]
+        )
+    )
+
+
+def third_of(chart: Entries, minus: Entries, plus: Entries) -> Entries:
+    """The third coordinate itself."""
+    return jnp.where(chart == 0, (plus - minus) / 2, jnp.where(chart > 0, minus, plus))
 
 
 def upper_left(small: Float[Array, "3 3 rows columns"]) -> Matrix6:
@@ -72,131 +102,18 @@ def upper_left(small: Float[Array, "3 3 rows columns"]) -> Matrix6:
     return jnp.pad(small, ((0, 3), (0, 3), (0, 0), (0, 0)))
 
 
-class Linear(NamedTuple):
-    """A derivative of (S, Theta) over pairs, most of whose entries vanish.
-
-    The pairs 00 and 11 depend on themselves only, 01 on all three, and Theta_p on Theta_p and, like S_p, on S. Five
-    rows stand for such a 3 x 3 matrix: (00, 00), (01, 00), (01, 01), (01, 11), (11, 11).
-    """
-
-    s: Five
-    across: Five
-    theta: Three
-
-    def __call__(self, values: Float[Array, "6 ..."]) -> Float[Array, "6 ..."]:
-        """Applied to the first axis."""
-        high, low = values[:3], values[3:]
-        at = lambda rows, i: rows[i].reshape((1,) * (values.ndim - 3) + rows.shape[1:])
-        three = lambda rows, v: [
-            at(rows, 0) * v[0],
-            at(rows, 1) * v[0] + at(rows, 2) * v[1] + at(rows, 3) * v[2],
-            at(rows, 4) * v[2],
-        ]
-        own = [at(self.theta, i) * low[i] for i in range(3)]
-        lower = [a + b for a, b in zip(three(self.across, high), own, strict=True)]
-        return jnp.stack([*three(self.s, high), *lower])
-
-    def after(self, before: "Linear") -> "Linear":
-        """The product of two."""
-        full = self.theta[jnp.asarray(_ROWS)]
-        return Linear(
-            _product(self.s, before.s),
-            _product(self.across, before.s) + full * before.across,
-            self.theta * before.theta,
-        )
-
-    def rows_times(self, weight: Three) -> "Linear":
-        """The output of each pair multiplied by a number."""
-        full = weight[jnp.asarray(_ROWS)]
-        return Linear(full * self.s, full * self.across, weight * self.theta)
-
-
-_ROWS = (0, 1, 1, 1, 2)
-
-
-def _product(a: Five, b: Five) -> Five:
-    middle = (a[1] * b[0] + a[2] * b[1], a[2] * b[2], a[2] * b[3] + a[3] * b[4])
-    return jnp.stack([a[0] * b[0], *middle, a[4] * b[4]])
-
-
-def sandwich(a: Linear, c: Matrix6, b: Linear) -> Matrix6:
-    """A C B^T for a symmetric C."""
-    return a(transposed(b(c)))
-
-
-class Step(NamedTuple):
-    """The derivative of a layer, as it acts on the statistics of a signal.
-
-    Attributes:
-        both: Of (S, Theta).
-        back: The product of two slopes, shape (2, 2, rows, columns).
-        mixed: Of a signal times a slope: `mixed[c, a, e]` is E[d_e(phi_c phi'_a)].
-    """
-
-    both: Linear
-    back: Square
-    mixed: Cube
-
-    def then(self, after: "Step") -> "Step":
-        """This, and what follows."""
-        both = after.both.after(self.both)
-        return Step(both, after.back * self.back, chained(after.mixed, self.mixed))
-
-    def weighed(self, root: Float[Array, "2 rows columns"]) -> "Step":
-        """The same where the output of input a is measured in units larger by 1/root[a]."""
-        two = root[:, None] * root[None]
-        both = self.both.rows_times(pairs_of(two))
-        return Step(both, two * self.back, two[:, :, None] * self.mixed)
-
-    @staticmethod
-    def none(shape: tuple[int, ...]) -> "Step":
-        """Nothing happens."""
-        one, zero = jnp.ones(shape), jnp.zeros(shape)
-        same = jnp.stack([jnp.stack([one, zero]), jnp.stack([zero, one])])
-        both = Linear(
-            jnp.stack([one, zero, one, zero, one]), jnp.stack([zero] * 5), jnp.stack([one] * 3)
-        )
-        return Step(both, jnp.ones((2, 2, *shape)), jnp.stack([same, same], axis=1))
-
-
 def pairs_of(s: Square) -> Three:
     """The three entries of a symmetric matrix."""
     return jnp.stack([s[a, b] for a, b in PAIRS])
 
 
-def four_of(root: Float[Array, "2 rows columns"]) -> Tensor4:
-    """root[a] root[b] root[c] root[d]."""
-    two = root[:, None] * root[None]
-    return outer(two, two)
-
-
 # --- what an activation does ----------------------------------------------------------------------
 
 
-def slopes(found: Fourth, theta: Three, shape: tuple[int, ...]) -> Step:
-    """The derivative of an activation, at a signal of this tangent kernel."""
-    first, second, s = found.first, found.second, found.slopes
-    none = jnp.zeros(shape)
-    stack = lambda *rows: jnp.stack([stacked(row, shape) for row in rows])
-    moment = stacked((first.t1, s.s20 / 2, s.s11, s.s02 / 2, second.t1), shape)
-    slope = stacked((first.dot1, s.s31 / 2, s.s22, s.s13 / 2, second.dot1), shape)
-    dot = stacked((first.dot, s.s11, second.dot), shape)
-    both = Linear(moment, theta[jnp.asarray(_ROWS)] * slope, dot)
-    mixed = jnp.stack(
-        [
-            stack((first.t1, none), (s.s11, s.s02)),
-            stack((s.s20, s.s11), (none, second.t1)),
-        ]
-    )
-    return Step(both, square(dot), mixed)
-
-
-def four_points(found: Fourth, shape: tuple[int, ...]) -> tuple[Tensor4, Tensor4, Tensor4]:
-    """E[phi_a phi_b phi_c phi_d], E[phi_c phi_d phi'_a phi'_b] as [c, d, a, b], and that of four phi'."""
-    full = lambda values: stacked(values, shape)
-    x = full((found.first.x, *found.x, found.second.x))
-    z = full((found.first.z, *found.z, found.second.z))
-    y = jnp.stack([full(row) for row in found.y])
+def four_points(found: Local, shape: tuple[int, ...]) -> tuple[Tensor4, Tensor4]:
+    """E[phi_c phi_d phi'_a phi'_b] as [c, d, a, b], c and d in the output's basis, and E of four phi'."""
+    z = stacked(found.z, shape)
+    y = jnp.stack([stacked(row, shape) for row in found.y])
     both = (0, 1)
     spread = lambda at: jnp.stack(
         [
@@ -206,62 +123,67 @@ def four_points(found: Fourth, shape: tuple[int, ...]) -> tuple[Tensor4, Tensor4
             for a in both
         ]
     )
-    return (
-        spread(lambda a, b, c, d: x[a + b + c + d]),
-        spread(lambda c, d, a, b: y[c + d, a + b]),
-        spread(lambda a, b, c, d: z[a + b + c + d]),
+    return spread(lambda c, d, a, b: y[c + d, a + b]), spread(lambda a, b, c, d: z[a + b + c + d])
+
+
+def single_neuron(found: Local, third: Entries, theta: Three, shape: tuple[int, ...]) -> Matrix6:
+    """The covariance of one neuron's (phi_a phi_b, Theta_ab phi'_a phi'_b) over pairs, the first in a chart."""
+    inner = jnp.abs(found.chart)
+    apart = (1 - inner) / 2
+    # M, Delta and the third coordinate as quadratic forms in the basis.
+    forms = (
+        ((1 + inner) / 2, None, (2 - inner) / 4),
+        (apart, inner, -apart),
+        (None, 1 - inner, inner / 2),
     )
+    x, z = stacked(found.x, shape), stacked(found.z, shape)
+    y = jnp.stack([stacked(row, shape) for row in found.y])
+    dot = stacked((found.first.dot, found.dot, found.second.dot), shape)
+    means = [jnp.ones(shape), jnp.zeros(shape), third, *(theta * dot)]
 
-
-def single_neuron(
-    x: Tensor4, y: Tensor4, z: Tensor4, s: Square, dot: Square, theta: Square
-) -> Matrix6:
-    """The covariance of (phi_a phi_b, Theta_ab phi'_a phi'_b) over pairs, of one neuron."""
-    sides = [(kind, a, b) for kind in (0, 1) for a, b in PAIRS]
-    mean = lambda kind, a, b: s[a, b] if kind == 0 else theta[a, b] * dot[a, b]
-
-    def second(left: tuple[int, int, int], right: tuple[int, int, int]) -> Entries:
-        (i, a, b), (j, c, d) = left, right
-        if i == j == 0:
-            return x[a, b, c, d]
-        if i == j == 1:
-            return theta[a, b] * theta[c, d] * z[a, b, c, d]
-        return theta[c, d] * y[a, b, c, d] if j == 1 else theta[a, b] * y[c, d, a, b]
+    def second(i: int, j: int) -> Entries:
+        if j >= 3:
+            return theta[i - 3] * theta[j - 3] * z[i + j - 6]
+        terms = [(k, a) for k, a in enumerate(forms[j]) if a is not None]
+        if i >= 3:
+            return theta[i - 3] * sum(a * y[k, i - 3] for k, a in terms)
+        others = [(k, a) for k, a in enumerate(forms[i]) if a is not None]
+        return sum((a * b * x[k + l] for k, a in terms for l, b in others), jnp.zeros(shape))
 
     known: dict[tuple[int, int], Entries] = {}
-    for i, left in enumerate(sides):
-        for j, right in enumerate(sides[: i + 1]):
-            known[i, j] = known[j, i] = second(left, right) - mean(*left) * mean(*right)
+    for i in range(6):
+        for j in range(i + 1):
+            known[i, j] = known[j, i] = second(i, j) - means[i] * means[j]
     return jnp.stack([jnp.stack([known[i, j] for j in range(6)]) for i in range(6)])
 
 
-def bends(found: Fourth, theta: Three, cov: Matrix6, f: Tensor4) -> Float[Array, "6 rows columns"]:
-    """What second derivatives add to the means, and a neuron's correlation with its own kernel."""
-    first, second, s = found.first, found.second, found.slopes
+def bends(found: Local, theta: Three, cov: Matrix6, f: Tensor4) -> Float[Array, "6 rows columns"]:
+    """What second derivatives add to the means, and a neuron's correlation with its own kernel.
+
+    All in the chart of the input's nearer end.
+    """
+    first, second = found.first, found.second
     hessian = lambda h: (
-        h[0] * cov[0, 0] / 4
+        (h[0] * cov[0, 0] + h[3] * cov[1, 1] + h[5] * cov[2, 2]) / 2
         + h[1] * cov[0, 1]
-        + h[2] * (cov[1, 1] + cov[0, 2] / 2)
-        + h[3] * cov[1, 2]
-        + h[4] * cov[2, 2] / 4
+        + h[2] * cov[0, 2]
+        + h[4] * cov[1, 2]
     )
-    moment = (
-        first.t2 * cov[0, 0],
-        hessian((s.s40, s.s31, s.s22, s.s13, s.s04)),
-        second.t2 * cov[2, 2],
-    )
-    slope = (
-        first.dot2 * cov[0, 0],
-        hessian((s.s51, s.s42, s.s33, s.s24, s.s15)),
-        second.dot2 * cov[2, 2],
-    )
+    turn = 2 * cov[0, 1]
+    own0, own1 = cov[0, 0] + cov[1, 1] + turn, cov[0, 0] + cov[1, 1] - turn
+    moved0, moved1 = first.t2 * own0 / 4, second.t2 * own1 / 4
+    moment = moved0 + moved1, moved0 - moved1, hessian(found.bends)
+    slope = first.dot2 * own0 / 2, hessian(found.dot_bends), second.dot2 * own1 / 2
+    by_m, by_delta, by_third = found.dot_third
+    mean = lambda a, b: f[0, 0, a, b] + f[1, 1, a, b] / 4
+    cross = lambda a, b: f[0, 1, a, b] + f[1, 0, a, b]
     own = (
-        first.dot1 * (cov[0, 3] + 2 * f[0, 0, 0, 0]),
-        s.s31 * (cov[0, 4] / 2 + f[0, 0, 0, 1])
-        + s.s22 * (cov[1, 4] + f[0, 1, 0, 1] + f[1, 0, 0, 1])
-        + s.s13 * (cov[2, 4] / 2 + f[1, 1, 0, 1]),
-        second.dot1 * (cov[2, 5] + 2 * f[1, 1, 1, 1]),
+        first.dot1 * (cov[0, 3] + cov[1, 3] + 2 * mean(0, 0) + cross(0, 0)),
+        by_m * (cov[0, 4] + 2 * mean(0, 1))
+        + by_delta * (cov[1, 4] + cross(0, 1))
+        + by_third * (cov[2, 4] + f[1, 1, 0, 1]),
+        second.dot1 * (cov[0, 5] - cov[1, 5] + 2 * mean(1, 1) - cross(1, 1)),
     )
     shape = theta.shape[1:]
-    lower = theta * stacked(slope, shape) / 2 + stacked(own, shape)
-    return jnp.concatenate([stacked(moment, shape) / 2, lower])
+    lower = theta * stacked(slope, shape) + stacked(own, shape)
+    return jnp.concatenate([stacked(moment, shape), lower])
