@@ -89,7 +89,8 @@ class Edge(State):
         parts = taps(root, window, self.sites)
         total = jnp.sum(parts**2, axis=0)
         over = inverse(total)
-        self._write((root, over, HALF * over[None] * parts))
+        shares = jnp.moveaxis(HALF * over[None] * parts, 0, -2)  # a pixel's shares lie side by side
+        self._write((root, over, shares.reshape(*shares.shape[:-2], -1)))
         return self._of(total / window.taps(len(self.sites)), window.out(self.sites))
 
     def localised(self) -> Self:

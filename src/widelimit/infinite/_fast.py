@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.passes import once_for_each_network
@@ -23,7 +23,7 @@ from ._edges import HALF, Edge, inverse
 from ._layered import kernel_values
 from ._pair import Pair
 from ._plan import Form, Numbers, example, join, split
-from ._slices import Slice, Tapes
+from ._slices import Slice, Tapes, written
 
 Array_ = Float[Array, "..."]
 
@@ -133,7 +133,12 @@ def across(a: Array_) -> Array_:
 
 
 def through(
-    stage: Stage, wanted: tuple[str, ...], one: Side, two: Side, second: Callable[[Array_], Array_]
+    stage: Stage,
+    wanted: tuple[str, ...],
+    one: Side,
+    two: Side,
+    second: Callable[[Array_], Array_],
+    go: Bool[Array, ""] | None,
 ) -> Parts:
     """One slice through the body: 1 - rho, 1 + rho (or None), and the tangent kernel (or None)."""
     u1, u2 = one.unit, two.unit
@@ -142,16 +147,22 @@ def through(
         a, b = along(u1[..., c]), second(u2[..., c])
         minus, plus = minus + (a - b) ** 2, plus + (a + b) ** 2
     tapes = Tapes(one.tape, two.tape, along, second)
-    ntk = jnp.zeros_like(minus) if "ntk" in wanted else None
-    start = Slice(minus / 2, plus / 2, ntk, stage.sites, tapes, How())
+    ntk = 0.0 if "ntk" in wanted else None
+    start = Slice(minus / 2, plus / 2, ntk, stage.sites, tapes, How(), go)
     out = interpret(example(stage.body), start)
-    return out.minus, out.above, out.ntk
+    return (
+        out.minus,
+        out.above,
+        jnp.zeros_like(out.minus) if isinstance(out.ntk, float) else out.ntk,
+    )
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def flat_tile(stage: Stage, wanted: tuple[str, ...], one: Side, two: Side) -> Parts:
+def flat_tile(
+    stage: Stage, wanted: tuple[str, ...], one: Side, two: Side, go: Bool[Array, ""] | None
+) -> Parts:
     """The slice of displacement 0 with the weights of `Flatten`, not yet summed over pixels."""
-    minus, above, ntk = through(stage, wanted, one, two, across)
+    minus, above, ntk = through(stage, wanted, one, two, across, go)
     a, b = along(one.end), across(two.end)
     weight, gap = 2 * a * b, (a - b) ** 2
     above = None if above is None else weight * above + gap
@@ -166,6 +177,7 @@ def pooled_tile(
     two: Side,
     moves: Int[Array, "count axes"],
     weights: Float[Array, " count"],
+    go: Bool[Array, ""] | None,
 ) -> Parts:
     """Sums over slices of these displacements, with these weights, not yet summed over pixels."""
     tape = jax.tree.map(lambda a: doubled_up(stage, a, 1), two.tape)
@@ -179,19 +191,16 @@ def pooled_tile(
         )
 
     def slice_(side: Side) -> Parts:
-        parts = through(stage, wanted, one, side, across)
+        parts = through(stage, wanted, one, side, across, go)
         weight = along(one.end) * across(side.end)
         return jax.tree.map(lambda v: weight * v, parts)
 
-    def add(i: Array, carry: tuple[Parts, Side]) -> tuple[Parts, Side]:
-        """The next side is cut out while this one is used: in the carry it is an array, not an expression."""
-        sums, side = carry
-        return jax.tree.map(jnp.add, sums, slice_(side)), moved(jnp.minimum(i + 1, len(moves) - 1))
+    def add(i: Array, sums: Parts) -> Parts:
+        return jax.tree.map(jnp.add, sums, slice_(written(go, moved, i)))
 
-    first = moved(jnp.int32(0))
-    blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(slice_, first))
-    sums, _ = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, (blank, first))
-    return sums
+    first = jax.eval_shape(slice_, jax.eval_shape(moved, jnp.int32(0)))
+    blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), first)
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
@@ -240,6 +249,11 @@ def moved_by(stage: Stage, a: Array_, move: Int[Array, " axes"], tail: int) -> A
     return jax.lax.dynamic_slice(a, starts, sizes)
 
 
+def going() -> np.ndarray | None:
+    """What makes a CPU write arrays where they are read twice (`written`); an accelerator would stop to ask."""
+    return np.asarray(True) if jax.default_backend() == "cpu" else None
+
+
 def tile_side(stage: Stage, points: int) -> int:
     """How many images a tile has along each side: its state stays in the cache."""
     room = 2 ** int(math.log2(max(SLICE_PAIRS // math.prod(stage.sites), 1)) / 2)
@@ -258,11 +272,11 @@ def slice_kernels(
     """The kernels of a tile; `same`: of images with themselves, of which half the displacements are enough."""
     folded = same and stage.readout != "flatten"
     if stage.readout == "flatten":
-        parts = flat_tile(stage, wanted, one, two)
+        parts = flat_tile(stage, wanted, one, two, going())
     else:
         moves, weights = displacements(stage.around, half=folded)
         chunks = [
-            pooled_tile(stage, wanted, one, two, m, w.astype(one.end.dtype))
+            pooled_tile(stage, wanted, one, two, m, w.astype(one.end.dtype), going())
             for m, w in dealt(moves, weights)
         ]
         parts = jax.tree.map(lambda *sums: sum(sums[1:], sums[0]), *chunks)

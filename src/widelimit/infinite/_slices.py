@@ -11,12 +11,13 @@ tapes of `_edges.py`.
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
+from widelimit._base.numerics import short_angle
 from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
 from widelimit.activations import Activation, Cov, How, second_moment, transform
@@ -27,6 +28,7 @@ from ._edges import UNROLLED, frame, padded
 
 Array_ = Float[Array, "..."]
 Read = Callable[[Any], Any]
+T = TypeVar("T")
 
 
 class Tapes:
@@ -62,20 +64,22 @@ class Slice(State):
     Attributes:
         minus: $1-\rho$, axes (*pixels, n1, n2).
         above: $1+\rho$, or None where $\rho\ge0$ is known.
-        ntk: $\Theta/\sqrt{qq'}$.
+        ntk: $\Theta/\sqrt{qq'}$; 0.0 before all trained weights, None if not asked for.
         sites: The sizes of the spatial axes.
         tapes: What belongs to single images.
         how: How moments without closed form are evaluated.
+        go: True, in a way that the compiler cannot know (`written`); None: do without.
     """
 
     question: ClassVar[str] = "the kernels by slices"
 
     minus: Array_
     above: Array_ | None
-    ntk: Array_ | None
+    ntk: Array_ | float | None
     sites: Sites
     tapes: Tapes
     how: How = How()
+    go: Bool[Array, ""] | None = None
 
     def _but(self, **changes: Any) -> Self:
         return dataclasses.replace(self, **changes)
@@ -112,11 +116,13 @@ class Slice(State):
         return self if self.ntk is None else self._but(ntk=self.ntk + self.rho)
 
     def activated(self, activation: Activation) -> Self:
-        """The slope apart from the correlation: XLA does not vectorise a loop with two results."""
-        if activation.angular is not None:
-            minus, above, _ = activation.angular(self.minus, self.above)
-            again = jnp.maximum(self.minus, 0)  # another expression, so that no root is shared
-            slope = activation.angular(again, self.above)[2]
+        """The angle once, as an array, for the correlation and the slope."""
+        if activation.by_angle is not None:
+            angle = lambda minus, above: short_angle(minus, above)[1]
+            phi = written(self.go, angle, self.minus, self.above)
+            minus, above, slope = activation.by_angle(self.minus, self.above, phi)
+        elif activation.angular is not None:
+            minus, above, slope = activation.angular(self.minus, self.above)
         else:
             q1, q2 = self.tapes.next()
             cov = Cov(q1, q2, self.minus, self.plus)
@@ -126,15 +132,23 @@ class Slice(State):
         return self._but(minus=minus, above=above, ntk=ntk)
 
     def windowed(self, window: Window, width: int | None) -> Self:
-        (root1, over1, shares1), (root2, over2, shares2) = self.tapes.next()
-        gap = (shares1[0] - shares2[0]) ** 2
-        for o in range(1, len(shares1)):
-            gap = gap + (shares1[o] - shares2[o]) ** 2
-        mean = lambda v: box(v * root1 * root2, window, self.sites) * over1 * over2
+        (root1, over1, all1), (root2, over2, all2) = self.tapes.raw()
+        count = window.taps(len(self.sites))
+        shares1, shares2 = (
+            all1.reshape(*over1.shape[:-1], count, -1),
+            all2.reshape(*over2.shape[:-1], count, -1),
+        )
+        first, second = self.tapes.first, self.tapes.second
+        gap = jnp.zeros((), self.minus.dtype)
+        for o in range(count):
+            gap = gap + (first(shares1[..., o, :]) - second(shares2[..., o, :])) ** 2
+        mean = lambda v: (
+            box(v * first(root1) * second(root2), window, self.sites) * first(over1) * second(over2)
+        )
         return self._but(
             minus=mean(self.minus) + gap,
             above=None if self.above is None else mean(self.above) + gap,
-            ntk=None if self.ntk is None else mean(self.ntk),
+            ntk=self.ntk if is_nothing(self.ntk) else mean(self.ntk),
             sites=window.out(self.sites),
         )
 
@@ -183,6 +197,9 @@ class Slice(State):
                 first = step(first)
             return first
 
+        if is_nothing(first.ntk) and first.ntk is not None:
+            first = first._but(ntk=jnp.zeros_like(first.minus))
+
         def again(carry: Any, records: Any) -> tuple[Any, None]:
             out = step(self._but(**carry, tapes=self.tapes.inner(*records)))
             return {"minus": out.minus, "above": out.above, "ntk": out.ntk}, None
@@ -190,6 +207,24 @@ class Slice(State):
         carry = {"minus": first.minus, "above": first.above, "ntk": first.ntk}
         done, _ = jax.lax.scan(again, carry, self.tapes.raw())
         return first._but(**done)
+
+
+def is_nothing(ntk: Array_ | float | None) -> bool:
+    """Whether there is no tangent kernel, or none yet."""
+    return ntk is None or isinstance(ntk, float)
+
+
+def written(go: Bool[Array, ""] | None, f: Callable[..., T], *given: Any) -> T:
+    """The value of f, and what it is given, as arrays that are written once and read by all that follows.
+
+    XLA would compute an expression again for each use of it, in loops too long to be vectorised; what enters and
+    leaves a branch is an array.
+    """
+    if go is None:
+        return f(*given)
+    nothing = lambda s: jnp.full(s.shape, jnp.nan, s.dtype)
+    never = lambda *_: jax.tree.map(nothing, jax.eval_shape(f, *given))
+    return jax.lax.cond(go, f, never, *given)
 
 
 def box(value: Array_, window: Window, sites: Sites) -> Array_:

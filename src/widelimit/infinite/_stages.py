@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.thresholds import COARSE_ENTRIES
@@ -31,6 +31,7 @@ from ._fast import (
     along,
     circles,
     doubled_up,
+    going,
     moved_by,
     side_of,
     through,
@@ -39,6 +40,7 @@ from ._images import Images
 from ._linear_map import Mapped, Matrices, settled, shaped_block
 from ._masks import Extras
 from ._plan import Numbers, split
+from ._slices import written
 
 Array_ = Float[Array, "..."]
 
@@ -96,6 +98,7 @@ def coarse_sums(
     one: Side,
     two: Side,
     moves: Int[Array, "count axes"],
+    go: Bool[Array, ""] | None,
 ) -> Parts:
     """Sums of all slices into coarse ones: axes (*displacements, *pixels, n1, n2); `paired`: n1 pairs, n2 = 1."""
     stage, k = coarse.stage, len(coarse.pool)
@@ -110,7 +113,7 @@ def coarse_sums(
 
     def slice_(side: Side) -> Parts:
         weight = along(one.end) * second(side.end)
-        return jax.tree.map(lambda v: weight * v, through(stage, wanted, one, side, second))
+        return jax.tree.map(lambda v: weight * v, through(stage, wanted, one, side, second, go))
 
     def put(total: Array_, value: Array_, move: Array) -> Array_:
         for offset in itertools.product(*map(range, coarse.pool)):
@@ -121,18 +124,15 @@ def coarse_sums(
             total = jax.lax.dynamic_update_slice(total, here + part[(None,) * k], start)
         return total
 
-    def add(i: Array, carry: tuple[Parts, Side]) -> tuple[Parts, Side]:
-        sums, side = carry
-        done = jax.tree.map(lambda t, v: put(t, v, moves[i]), sums, slice_(side))
-        return done, moved(jnp.minimum(i + 1, len(moves) - 1))
+    def add(i: Array, sums: Parts) -> Parts:
+        parts = slice_(written(go, moved, i))
+        return jax.tree.map(lambda t, v: put(t, v, moves[i]), sums, parts)
 
-    first = moved(jnp.int32(0))
+    first = jax.eval_shape(slice_, jax.eval_shape(moved, jnp.int32(0)))
     sizes = [n // c for n, c in zip(stage.around, coarse.pool, strict=True)]
     fine = [n // c for n, c in zip(stage.sites, coarse.pool, strict=True)]
-    blank = jax.tree.map(
-        lambda v: jnp.zeros((*sizes, *fine, *v.shape[-2:]), v.dtype), jax.eval_shape(slice_, first)
-    )
-    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, (blank, first))[0]
+    blank = jax.tree.map(lambda v: jnp.zeros((*sizes, *fine, *v.shape[-2:]), v.dtype), first)
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -199,7 +199,7 @@ def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool
     two = one if x2 is None else side_of(coarse.stage, numbers, x2)
     moves, _ = displacements(coarse.stage.around, half=False)
     wanted = ("nngp", "ntk") if ntk else ("nngp",)
-    sums = coarse_sums(coarse, wanted, False, one, two, moves)
-    own1 = coarse_sums(coarse, ("nngp",), True, one, one, moves)
-    own2 = None if x2 is None else coarse_sums(coarse, ("nngp",), True, two, two, moves)
+    sums = coarse_sums(coarse, wanted, False, one, two, moves, going())
+    own1 = coarse_sums(coarse, ("nngp",), True, one, one, moves, going())
+    own2 = None if x2 is None else coarse_sums(coarse, ("nngp",), True, two, two, moves, going())
     return coarse_images(coarse, x2 is None, (one, two), (sums, own1, own2))
