@@ -35,6 +35,13 @@ SLICE_PAIRS = (
     2**18
 )  # pairs of pixels in a slice; one array of it, a megabyte in float32, stays in the cache
 SLICE_SIDE = 32  # images; side of a tile of slices
+SLICE_UNROLLED = 6  # repetitions; beyond, a loop compiles faster than it runs slower
+DEVICE_SLICE_PAIRS = (
+    2**22
+)  # pairs of pixels; on a GPU a slice must outweigh the start of its kernels
+DEVICE_SLICE_SIDE = 128  # images; side of a tile of slices there
+DEVICE_SLICE_UNROLLED = 16  # repetitions; a loop copies what it carries
+DEVICE_COARSE_ENTRIES = 2**26  # pairs of pixels behind the first pool in a tile of images on a GPU
 COARSE_ENTRIES = 2**22  # pairs of pixels behind the first pool in a tile of images
 BLOCK_ENTRIES = 2**22  # pairs of pixels in a tile of images: 100 MB of state in float64
 

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 
 from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.scalars import Scalar
+from widelimit._base.thresholds import DEVICE_SLICE_UNROLLED, SLICE_UNROLLED
 from widelimit._base.types import Self
 from widelimit.activations import Activation, second_moment
 from widelimit.interpret import State, is_zero
@@ -125,7 +126,7 @@ class Edge(State):
         if times == 0:
             return self
         first = step(self)
-        if times <= UNROLLED or first.sites != self.sites:
+        if times <= unrolled() or first.sites != self.sites:
             for _ in range(times - 1):
                 first = step(first)
             return first
@@ -139,7 +140,9 @@ class Edge(State):
         return first._of(q)
 
 
-UNROLLED = 6  # repetitions; beyond, a loop compiles faster than it runs slower
+def unrolled() -> int:
+    """Up to how many repetitions are written out."""
+    return SLICE_UNROLLED if jax.default_backend() == "cpu" else DEVICE_SLICE_UNROLLED
 
 
 def inverse(total: Array_) -> Array_:

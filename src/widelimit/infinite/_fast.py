@@ -12,7 +12,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.passes import once_for_each_network
-from widelimit._base.thresholds import SLICE_PAIRS, SLICE_SIDE
+from widelimit._base.thresholds import (
+    DEVICE_SLICE_PAIRS,
+    DEVICE_SLICE_SIDE,
+    SLICE_PAIRS,
+    SLICE_SIDE,
+)
 from widelimit.activations import How
 from widelimit.interpret import facts, interpret
 from widelimit.layers import Flatten, GlobalAvgPool, GlobalSumPool, Layer, Serial, Sites, Window
@@ -256,8 +261,10 @@ def going() -> np.ndarray | None:
 
 def tile_side(stage: Stage, points: int) -> int:
     """How many images a tile has along each side: its state stays in the cache."""
-    room = 2 ** int(math.log2(max(SLICE_PAIRS // math.prod(stage.sites), 1)) / 2)
-    return min(max(room, 8), SLICE_SIDE, 2 ** math.ceil(math.log2(points)))
+    on_cpu = jax.default_backend() == "cpu"
+    pairs, most = (SLICE_PAIRS, SLICE_SIDE) if on_cpu else (DEVICE_SLICE_PAIRS, DEVICE_SLICE_SIDE)
+    room = 2 ** int(math.log2(max(pairs // math.prod(stage.sites), 1)) / 2)
+    return min(max(room, 8), most, 2 ** math.ceil(math.log2(points)))
 
 
 def slice_kernels(

@@ -10,6 +10,7 @@ tapes of `_edges.py`.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -24,7 +25,7 @@ from widelimit.activations import Activation, Cov, How, second_moment, transform
 from widelimit.interpret import State, is_zero
 from widelimit.layers import Sites, Window
 
-from ._edges import UNROLLED, frame, padded
+from ._edges import frame, padded, unrolled
 
 Array_ = Float[Array, "..."]
 Read = Callable[[Any], Any]
@@ -134,23 +135,22 @@ class Slice(State):
     def windowed(self, window: Window, width: int | None) -> Self:
         (root1, over1, all1), (root2, over2, all2) = self.tapes.raw()
         count = window.taps(len(self.sites))
-        shares1, shares2 = (
-            all1.reshape(*over1.shape[:-1], count, -1),
-            all2.reshape(*over2.shape[:-1], count, -1),
-        )
+        shares1 = all1.reshape(*over1.shape[:-1], count, -1)
+        shares2 = all2.reshape(*over2.shape[:-1], count, -1)
         first, second = self.tapes.first, self.tapes.second
         gap = jnp.zeros((), self.minus.dtype)
         for o in range(count):
             gap = gap + (first(shares1[..., o, :]) - second(shares2[..., o, :])) ** 2
-        mean = lambda v: (
-            box(v * first(root1) * second(root2), window, self.sites) * first(over1) * second(over2)
-        )
-        return self._but(
-            minus=mean(self.minus) + gap,
-            above=None if self.above is None else mean(self.above) + gap,
-            ntk=self.ntk if is_nothing(self.ntk) else mean(self.ntk),
-            sites=window.out(self.sites),
-        )
+
+        def mean(v: Any) -> Array_:
+            parts = v * first(root1) * second(root2)
+            total = (box if self.go is not None else box_at_once)(parts, window, self.sites)
+            return total * first(over1) * second(over2)
+
+        found = mean(self.minus) + gap, None if self.above is None else mean(self.above) + gap
+        minus, above = found if self.go is not None else jax.lax.optimization_barrier(found)
+        ntk = self.ntk if is_nothing(self.ntk) else mean(self.ntk)
+        return self._but(minus=minus, above=above, ntk=ntk, sites=window.out(self.sites))
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         return self._mixed([*parts] if skip is None else [self, *parts])
@@ -192,7 +192,7 @@ class Slice(State):
         if times == 0:
             return self
         first = step(self)
-        if times <= UNROLLED or first.sites != self.sites:
+        if times <= unrolled() or first.sites != self.sites:
             for _ in range(times - 1):
                 first = step(first)
             return first
@@ -241,3 +241,21 @@ def box(value: Array_, window: Window, sites: Sites) -> Array_:
         zero = jnp.zeros((), value.dtype)
         value = jax.lax.reduce_window(value, zero, jax.lax.add, size, stride, padding)
     return value
+
+
+def box_at_once(value: Array_, window: Window, sites: Sites) -> Array_:
+    """The same for an accelerator: what is summed is written once, and its taps are read by what comes next."""
+    value = jax.lax.optimization_barrier(value)
+    frames = frame(window, sites)
+    for axis, (_, _, _, front, behind) in enumerate(frames):
+        value = padded(value, axis, front, behind, around=window.padding == "circular")
+    taps = [
+        value[
+            tuple(
+                slice(o, o + (n - 1) * s + 1, s)
+                for o, (_, s, n, _, _) in zip(offset, frames, strict=True)
+            )
+        ]
+        for offset in itertools.product(*(range(k) for k, *_ in frames))
+    ]
+    return sum(taps[1:], taps[0])

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.passes import once_for_each_network
-from widelimit._base.thresholds import COARSE_ENTRIES
+from widelimit._base.thresholds import COARSE_ENTRIES, DEVICE_COARSE_ENTRIES
 from widelimit.activations import How
 from widelimit.describe import check_pixels
 from widelimit.layers import AvgPool, Layer, Pool, Serial, Sites, SumPool
@@ -189,8 +189,10 @@ def _as_sums(parts: Parts, coarse: Coarse, a1: Array_, a2: Array_) -> Mapped:
 def coarse_side(coarse: Coarse, points: int) -> int:
     """How many images a tile has along each side."""
     entries = math.prod(coarse.stage.sites) ** 2 // math.prod(coarse.pool) ** 2
-    room = 2 ** int(math.log2(max(COARSE_ENTRIES // entries, 1)) / 2)
-    return min(room, 16, 2 ** math.ceil(math.log2(points)))
+    on_cpu = jax.default_backend() == "cpu"
+    most = COARSE_ENTRIES if on_cpu else DEVICE_COARSE_ENTRIES
+    room = 2 ** int(math.log2(max(most // entries, 1)) / 2)
+    return min(room, 16 if on_cpu else 64, 2 ** math.ceil(math.log2(points)))
 
 
 def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool) -> Images:
