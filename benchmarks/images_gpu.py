@@ -1,8 +1,9 @@
 """Kernels of images on an accelerator: picoseconds for each pair of pixels and layer, beside the bounds of the machine.
 
 Images of 32 x 32 x 3, float32, NNGP and NTK together: ten 3 x 3 convolutions with a global pool for several sides of
-the tile, and Myrtle-5. An H200 (67 TFLOP/s, 4.8 TB/s) is bound by 2 ps where all layers of a slice are one kernel, 3.3 ps
-where each layer reads and writes its state once, and 10 ps where window sums are kernels of their own; 12 is asked for.
+the tile, and Myrtle-5. An H200 (67 TFLOP/s, 4.8 TB/s) is bound by 2 ps where all layers of a slice are one kernel,
+3.3 ps where each layer reads and writes its state once, and 10 ps where window sums are kernels of their own; 12 is
+asked for.
 `python benchmarks/images_gpu.py [--budget 200]`: stops to start new lines after so many seconds. A few entries are
 compared with float64.
 """
