@@ -24,11 +24,11 @@ from widelimit.layers import Flatten, GlobalAvgPool, GlobalSumPool, Layer, Seria
 
 from ._demand import demand
 from ._displacements import dealt, displacements, room_for
-from ._edges import HALF, Edge, inverse
+from ._edges import HALF, Edge, inverse, written
 from ._layered import kernel_values
 from ._pair import Pair
 from ._plan import Form, Numbers, example, join, split
-from ._slices import Slice, Tapes, written
+from ._slices import Slice, Tapes
 
 Array_ = Float[Array, "..."]
 
@@ -100,7 +100,7 @@ def circles(body: Layer, sites: Sites, *, still: bool) -> Sites | None:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def side_of(stage: Stage, numbers: Numbers, x: Array_) -> Side:
+def side_of(stage: Stage, numbers: Numbers, x: Array_, go: Bool[Array, ""] | None) -> Side:
     """What belongs to single images, once for each; x of shape (n, *sites, channels)."""
     k, channels = len(stage.sites), x.shape[-1]
     wide = jnp.moveaxis(x.astype(jnp.float64), 0, k)
@@ -108,7 +108,8 @@ def side_of(stage: Stage, numbers: Numbers, x: Array_) -> Side:
     norm = jnp.sqrt(jnp.where(square > 0, square, 1))
     unit = (wide / norm[..., None]).astype(x.dtype)
     tape: list[Any] = []
-    start = Edge(square / channels, stage.sites, tape, str(x.dtype), stage.readout == "flatten")
+    still = stage.readout == "flatten"
+    start = Edge(square / channels, stage.sites, tape, str(x.dtype), still, go=go)
     out = interpret(join(stage.body, numbers), start)
     pixels = tuple(range(len(out.sites)))
     if stage.readout == "flatten":
@@ -221,14 +222,21 @@ def behind(
 
     `folded`: half the displacements were summed; the others are the same with the images exchanged.
     """
-    pixels = tuple(range(len(stage.sites)))
-    minus, above, ntk = jax.tree.map(lambda v: jnp.sum(v, axis=pixels), parts)
+    minus, above, ntk = jax.tree.map(summed, parts)
     if folded:
         minus, above, ntk = jax.tree.map(lambda v: v + v.T, (minus, above, ntk))
     theta = jnp.zeros_like(minus) if ntk is None else ntk
     pair = Pair(sizes[0][:, None], sizes[1][None, :], minus, above, theta)
     out = interpret(join(stage.tail, numbers), pair)
     return kernel_values(out, wanted, out.size)
+
+
+def summed(parts: Array_) -> Array_:
+    """Over all pixels, as a product with ones: XLA's sums along outer axes are slow on a CPU."""
+    n1, n2 = parts.shape[-2:]
+    flat = parts.reshape(-1, n1 * n2)
+    ones = jnp.ones((1, len(flat)), parts.dtype)
+    return jnp.matmul(ones, flat, precision="highest").reshape(n1, n2)
 
 
 def doubled_up(stage: Stage, a: Array_, tail: int) -> Array_:
@@ -263,6 +271,8 @@ def tile_side(stage: Stage, points: int) -> int:
     """How many images a tile has along each side: its state stays in the cache."""
     on_cpu = jax.default_backend() == "cpu"
     pairs, most = (SLICE_PAIRS, SLICE_SIDE) if on_cpu else (DEVICE_SLICE_PAIRS, DEVICE_SLICE_SIDE)
+    if stage.readout == "flatten" and on_cpu:
+        most //= 2  # nothing is moved for each slice, so more of the symmetric half can be left out
     room = 2 ** int(math.log2(max(pairs // math.prod(stage.sites), 1)) / 2)
     return min(max(room, 8), most, 2 ** math.ceil(math.log2(points)))
 

@@ -12,7 +12,7 @@ tapes of `_edges.py`.
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -25,11 +25,10 @@ from widelimit.activations import Activation, Cov, How, second_moment, transform
 from widelimit.interpret import State, is_zero
 from widelimit.layers import Sites, Window
 
-from ._edges import frame, padded, unrolled
+from ._edges import frame, padded, unrolled, written
 
 Array_ = Float[Array, "..."]
 Read = Callable[[Any], Any]
-T = TypeVar("T")
 
 
 class Tapes:
@@ -212,19 +211,6 @@ class Slice(State):
 def is_nothing(ntk: Array_ | float | None) -> bool:
     """Whether there is no tangent kernel, or none yet."""
     return ntk is None or isinstance(ntk, float)
-
-
-def written(go: Bool[Array, ""] | None, f: Callable[..., T], *given: Any) -> T:
-    """The value of f, and what it is given, as arrays that are written once and read by all that follows.
-
-    XLA would compute an expression again for each use of it, in loops too long to be vectorised; what enters and
-    leaves a branch is an array.
-    """
-    if go is None:
-        return f(*given)
-    nothing = lambda s: jnp.full(s.shape, jnp.nan, s.dtype)
-    never = lambda *_: jax.tree.map(nothing, jax.eval_shape(f, *given))
-    return jax.lax.cond(go, f, never, *given)
 
 
 def box(value: Array_, window: Window, sites: Sites) -> Array_:

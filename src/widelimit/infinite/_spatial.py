@@ -21,7 +21,7 @@ from ._block import from_pixels
 from ._cost import cost_of
 from ._demand import Demand, demand
 from ._evaluate import Answer, Request
-from ._fast import Side, side_of, slice_kernels, staged, tile_side
+from ._fast import Side, going, side_of, slice_kernels, staged, tile_side
 from ._images import Extras, Images
 from ._layered import kernel_values
 from ._plan import join, split, without_widths
@@ -88,7 +88,7 @@ def _sliced(
 
     def sides(x: Any) -> list[Side]:
         return [
-            side_of(stage, numbers[0], _taken(np.asarray(x), i, side))
+            side_of(stage, numbers[0], _taken(np.asarray(x), i, side), going())
             for i in range(0, len(x), side)
         ]
 

@@ -23,6 +23,7 @@ from widelimit.layers import AvgPool, Layer, Pool, Serial, Sites, SumPool
 
 from ._demand import demand
 from ._displacements import displacements
+from ._edges import written
 from ._fast import (
     Parts,
     Side,
@@ -40,7 +41,6 @@ from ._images import Images
 from ._linear_map import Mapped, Matrices, settled, shaped_block
 from ._masks import Extras
 from ._plan import Numbers, split
-from ._slices import written
 
 Array_ = Float[Array, "..."]
 
@@ -197,8 +197,8 @@ def coarse_side(coarse: Coarse, points: int) -> int:
 
 def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool) -> Images:
     """Two batches of images behind the first pool."""
-    one = side_of(coarse.stage, numbers, x1)
-    two = one if x2 is None else side_of(coarse.stage, numbers, x2)
+    one = side_of(coarse.stage, numbers, x1, going())
+    two = one if x2 is None else side_of(coarse.stage, numbers, x2, going())
     moves, _ = displacements(coarse.stage.around, half=False)
     wanted = ("nngp", "ntk") if ntk else ("nngp",)
     sums = coarse_sums(coarse, wanted, False, one, two, moves, going())
