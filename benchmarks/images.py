@@ -21,7 +21,7 @@ import numpy as np
 
 BOUND = {"float32": 1.5, "float64": 4.5}  # ns for each pair of pixels and layer on one core
 SHAPES = {"flatten": (64, 16, 16, 3), "pool": (32, 16, 16, 3)}
-SHAPES |= {"myrtle-5": (4, 32, 32, 3), "attention": (8, 12, 12, 3)}
+SHAPES |= {"myrtle-5": (8, 32, 32, 3), "attention": (8, 12, 12, 3)}
 DEPTH = 4
 
 

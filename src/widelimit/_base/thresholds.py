@@ -35,6 +35,7 @@ SLICE_PAIRS = (
     2**18
 )  # pairs of pixels in a slice; one array of it, a megabyte in float32, stays in the cache
 SLICE_SIDE = 32  # images; side of a tile of slices
+DIAGONAL_IMAGES = 128  # images that meet themselves at once
 SLICE_UNROLLED = 6  # repetitions; beyond, a loop compiles faster than it runs slower
 DEVICE_SLICE_PAIRS = (
     2**22

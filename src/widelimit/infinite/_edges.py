@@ -153,7 +153,8 @@ def written(go: Bool[Array, ""] | None, f: Callable[..., T], *given: Any) -> T:
     """
     if go is None:
         return f(*given)
-    nothing = lambda s: jnp.full(s.shape, jnp.nan, s.dtype)
+    floating = lambda s: jnp.issubdtype(s.dtype, jnp.floating)
+    nothing = lambda s: jnp.full(s.shape, jnp.nan if floating(s) else 0, s.dtype)
     never = lambda *_: jax.tree.map(nothing, jax.eval_shape(f, *given))
     return jax.lax.cond(go, f, never, *given)
 

@@ -23,7 +23,7 @@ from widelimit.interpret import facts, interpret
 from widelimit.layers import Flatten, GlobalAvgPool, GlobalSumPool, Layer, Serial, Sites, Window
 
 from ._demand import demand
-from ._displacements import dealt, displacements, room_for
+from ._displacements import dealt, displacements, doubled_up, moved_by, room_for
 from ._edges import HALF, Edge, inverse, written
 from ._layered import kernel_values
 from ._pair import Pair
@@ -163,22 +163,29 @@ def through(
     )
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def flat_tile(
-    stage: Stage, wanted: tuple[str, ...], one: Side, two: Side, go: Bool[Array, ""] | None
+    stage: Stage,
+    wanted: tuple[str, ...],
+    paired: bool,
+    one: Side,
+    two: Side,
+    go: Bool[Array, ""] | None,
 ) -> Parts:
     """The slice of displacement 0 with the weights of `Flatten`, not yet summed over pixels."""
-    minus, above, ntk = through(stage, wanted, one, two, across, go)
-    a, b = along(one.end), across(two.end)
+    second = along if paired else across
+    minus, above, ntk = through(stage, wanted, one, two, second, go)
+    a, b = along(one.end), second(two.end)
     weight, gap = 2 * a * b, (a - b) ** 2
     above = None if above is None else weight * above + gap
     return weight * minus + gap, above, None if ntk is None else weight * ntk
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def pooled_tile(
     stage: Stage,
     wanted: tuple[str, ...],
+    paired: bool,
     one: Side,
     two: Side,
     moves: Int[Array, "count axes"],
@@ -186,34 +193,34 @@ def pooled_tile(
     go: Bool[Array, ""] | None,
 ) -> Parts:
     """Sums over slices of these displacements, with these weights, not yet summed over pixels."""
-    tape = jax.tree.map(lambda a: doubled_up(stage, a, 1), two.tape)
-    unit, end = doubled_up(stage, two.unit, 2), doubled_up(stage, two.end, 1)
+    second = along if paired else across
+    tape = jax.tree.map(lambda a: doubled_up(stage.around, a, 1), two.tape)
+    unit, end = doubled_up(stage.around, two.unit, 2), doubled_up(stage.around, two.end, 1)
 
-    def moved(i: Array) -> Side:
-        move = moves[i]
-        at = lambda a: moved_by(stage, a, move, 1)
-        return Side(
-            moved_by(stage, unit, move, 2), jax.tree.map(at, tape), at(end) * weights[i], two.q
-        )
+    def moved(move: Array) -> Side:
+        at = lambda a: moved_by(stage.around, a, move, 1)
+        return Side(moved_by(stage.around, unit, move, 2), jax.tree.map(at, tape), at(end), two.q)
 
-    def slice_(side: Side) -> Parts:
-        parts = through(stage, wanted, one, side, across, go)
-        weight = along(one.end) * across(side.end)
+    def slice_(side: Side, scale: Array) -> Parts:
+        parts = through(stage, wanted, one, side, second, go)
+        weight = along(one.end) * second(side.end * scale)
         return jax.tree.map(lambda v: weight * v, parts)
 
     def add(i: Array, sums: Parts) -> Parts:
-        return jax.tree.map(jnp.add, sums, slice_(written(go, moved, i)))
+        move, scale = written(go, lambda i: (moves[i], weights[i]), i)
+        return jax.tree.map(jnp.add, sums, slice_(written(go, moved, move), scale))
 
-    first = jax.eval_shape(slice_, jax.eval_shape(moved, jnp.int32(0)))
+    first = jax.eval_shape(slice_, jax.eval_shape(moved, moves[0]), weights[0])
     blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), first)
     return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def behind(
     stage: Stage,
     wanted: tuple[str, ...],
     folded: bool,
+    paired: bool,
     numbers: Numbers,
     sizes: tuple[Array_, Array_],
     parts: Parts,
@@ -224,9 +231,11 @@ def behind(
     """
     minus, above, ntk = jax.tree.map(summed, parts)
     if folded:
-        minus, above, ntk = jax.tree.map(lambda v: v + v.T, (minus, above, ntk))
+        whole = (lambda v: 2 * v) if paired else lambda v: v + v.T
+        minus, above, ntk = jax.tree.map(whole, (minus, above, ntk))
     theta = jnp.zeros_like(minus) if ntk is None else ntk
-    pair = Pair(sizes[0][:, None], sizes[1][None, :], minus, above, theta)
+    second = along(sizes[1]) if paired else across(sizes[1])
+    pair = Pair(along(sizes[0]), second, minus, above, theta)
     out = interpret(join(stage.tail, numbers), pair)
     return kernel_values(out, wanted, out.size)
 
@@ -237,29 +246,6 @@ def summed(parts: Array_) -> Array_:
     flat = parts.reshape(-1, n1 * n2)
     ones = jnp.ones((1, len(flat)), parts.dtype)
     return jnp.matmul(ones, flat, precision="highest").reshape(n1, n2)
-
-
-def doubled_up(stage: Stage, a: Array_, tail: int) -> Array_:
-    """What belongs to pixels once around the circle, its empty places being 0, and again."""
-    for i, room in enumerate(stage.around):
-        axis = a.ndim - tail - len(stage.around) + i
-        n = a.shape[axis]
-        config = [(0, room - n if b == axis else 0, 0) for b in range(a.ndim)]
-        once = jax.lax.pad(a, jnp.zeros((), a.dtype), config)
-        again = jax.lax.slice_in_dim(once, 0, n - 1, axis=axis)
-        a = jnp.concatenate([once, again], axis=axis)
-    return a
-
-
-def moved_by(stage: Stage, a: Array_, move: Int[Array, " axes"], tail: int) -> Array_:
-    """The pixels that lie by a displacement away."""
-    k = len(stage.around)
-    first = a.ndim - tail - k
-    starts, sizes = [jnp.int32(0)] * a.ndim, [*a.shape]
-    for i, room in enumerate(stage.around):
-        starts[first + i] = move[i]
-        sizes[first + i] = a.shape[first + i] - room + 1
-    return jax.lax.dynamic_slice(a, starts, sizes)
 
 
 def going() -> np.ndarray | None:
@@ -285,16 +271,25 @@ def slice_kernels(
     two: Side,
     *,
     same: bool,
+    paired: bool = False,
 ) -> tuple[Array_, ...]:
-    """The kernels of a tile; `same`: of images with themselves, of which half the displacements are enough."""
+    """The kernels of a tile.
+
+    Args:
+        stage: The network.
+        wanted: Which kernels.
+        numbers: Those of the body and of the tail.
+        one: The first images.
+        two: The second.
+        same: Whether they are the first, so that half the displacements are enough.
+        paired: Whether each first image meets its second one alone; then the answer has one column.
+    """
     folded = same and stage.readout != "flatten"
     if stage.readout == "flatten":
-        parts = flat_tile(stage, wanted, one, two, going())
+        parts = flat_tile(stage, wanted, paired, one, two, going())
     else:
-        moves, weights = displacements(stage.around, half=folded)
-        chunks = [
-            pooled_tile(stage, wanted, one, two, m, w.astype(one.end.dtype), going())
-            for m, w in dealt(moves, weights)
-        ]
+        shares = dealt(*displacements(stage.around, half=folded))
+        weighed = [(moves, weights.astype(one.end.dtype)) for moves, weights in shares]
+        chunks = [pooled_tile(stage, wanted, paired, one, two, *m, going()) for m in weighed]
         parts = jax.tree.map(lambda *sums: sum(sums[1:], sums[0]), *chunks)
-    return behind(stage, wanted, folded, numbers[1], (one.q, two.q), parts)
+    return behind(stage, wanted, folded, paired, numbers[1], (one.q, two.q), parts)
