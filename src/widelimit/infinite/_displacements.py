@@ -44,10 +44,14 @@ def displacements(
 
 
 def dealt(
-    moves: Int[np.ndarray, "count axes"], weights: Float[np.ndarray, " count"]
+    moves: Int[np.ndarray, "count axes"],
+    weights: Float[np.ndarray, " count"],
+    *,
+    alone: bool = False,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """As many equal parts as there are cores, filled up with nothing: JAX runs them side by side."""
-    cores = max(1, min(os.cpu_count() or 1, 16)) if jax.default_backend() == "cpu" else 1
+    many = jax.default_backend() == "cpu" and not alone
+    cores = max(1, min(os.cpu_count() or 1, 16)) if many else 1
     each = -(-len(moves) // cores)
     fill = each * cores - len(moves)
     moves = np.concatenate([moves, np.repeat(moves[:1], fill, axis=0)])

@@ -1,6 +1,5 @@
 """Convolutional networks whose read-out is `Flatten` or a global pool, by slices of constant displacement."""
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from widelimit._base.compile import quick_jit
 from widelimit._base.numerics import safe_divide, safe_sqrt
-from widelimit._base.passes import once_for_each_network
 from widelimit._base.thresholds import (
     DEVICE_SLICE_PAIRS,
     DEVICE_SLICE_SIDE,
@@ -19,36 +18,17 @@ from widelimit._base.thresholds import (
     SLICE_SIDE,
 )
 from widelimit.activations import How
-from widelimit.interpret import facts, interpret
-from widelimit.layers import Flatten, GlobalAvgPool, GlobalSumPool, Layer, Serial, Sites, Window
+from widelimit.interpret import interpret
 
-from ._demand import demand
-from ._displacements import dealt, displacements, doubled_up, moved_by, room_for
+from ._displacements import dealt, displacements, doubled_up, moved_by
 from ._edges import HALF, Edge, inverse, written
 from ._layered import kernel_values
 from ._pair import Pair
-from ._plan import Form, Numbers, example, join, split
+from ._plan import Numbers, example, join
 from ._slices import Slice, Tapes
+from ._stage import Stage
 
 Array_ = Float[Array, "..."]
-
-
-class Stage(NamedTuple):
-    """A network as what slices see of it.
-
-    Attributes:
-        body: What acts on pixels, without its numbers.
-        tail: What acts on the vector behind the read-out.
-        readout: "flatten", "mean" or "sum"; "parts" where pixels remain.
-        sites: The sizes of the input's spatial axes.
-        around: The sizes of the circles on which displacements wrap.
-    """
-
-    body: Form
-    tail: Form
-    readout: str
-    sites: Sites
-    around: Sites
 
 
 class Side(NamedTuple):
@@ -67,40 +47,7 @@ class Side(NamedTuple):
     q: Array_
 
 
-@once_for_each_network
-def staged(net: Layer, sites: Sites) -> tuple[Stage, Layer, Layer] | None:
-    """The network as a stage, its body and its tail; None where slices do not serve it."""
-    layers = net.layers if isinstance(net, Serial) else (net,)
-    kinds = {Flatten: "flatten", GlobalAvgPool: "mean", GlobalSumPool: "sum"}
-    place = next((i for i, layer in enumerate(layers) if type(layer) in kinds), None)
-    if place is None or not sites:
-        return None
-    body, tail = Serial(*layers[:place]), Serial(*layers[place + 1 :])
-    readout = kinds[type(layers[place])]
-    if facts(tail).pixels or (readout != "flatten" and demand(net).own):
-        return None
-    around = circles(body, sites, still=readout == "flatten")
-    if around is None:
-        return None
-    return Stage(split(body)[0], split(tail)[0], readout, sites, around), body, tail
-
-
-def circles(body: Layer, sites: Sites, *, still: bool) -> Sites | None:
-    """The circles on which the displacements of a body wrap; None where slices do not serve it."""
-    if any(not (act.closed_form or act.degree is not None) for act in facts(body).activations):
-        return None  # the general path chooses series by the variances that it meets
-    seen: list[tuple[Window, Sites]] = []
-    walk = lambda q: interpret(body, Edge(q, sites, [], "float64", still, seen)).q
-    try:
-        with jax.enable_x64(True):
-            jax.eval_shape(walk, jax.ShapeDtypeStruct((*sites, 1), np.float64))
-    except ValueError:
-        return None
-    return (1,) * len(sites) if still else room_for(sites, seen)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def side_of(stage: Stage, numbers: Numbers, x: Array_, go: Bool[Array, ""] | None) -> Side:
+def _side_of(stage: Stage, numbers: Numbers, x: Array_, go: Bool[Array, ""] | None) -> Side:
     """What belongs to single images, once for each; x of shape (n, *sites, channels)."""
     k, channels = len(stage.sites), x.shape[-1]
     wide = jnp.moveaxis(x.astype(jnp.float64), 0, k)
@@ -163,8 +110,7 @@ def through(
     )
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def flat_tile(
+def _flat_tile(
     stage: Stage,
     wanted: tuple[str, ...],
     paired: bool,
@@ -181,8 +127,7 @@ def flat_tile(
     return weight * minus + gap, above, None if ntk is None else weight * ntk
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def pooled_tile(
+def _pooled_tile(
     stage: Stage,
     wanted: tuple[str, ...],
     paired: bool,
@@ -215,8 +160,7 @@ def pooled_tile(
     return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def behind(
+def _behind(
     stage: Stage,
     wanted: tuple[str, ...],
     folded: bool,
@@ -248,9 +192,33 @@ def summed(parts: Array_) -> Array_:
     return jnp.matmul(ones, flat, precision="highest").reshape(n1, n2)
 
 
-def going() -> np.ndarray | None:
+class Programs(NamedTuple):
+    """What is compiled for a network: for single images, for tiles of either read-out, and for what stands behind."""
+
+    side_of: Any
+    flat_tile: Any
+    pooled_tile: Any
+    behind: Any
+
+    @classmethod
+    def by(cls, compiled: Callable[..., Any]) -> "Programs":
+        """All four, compiled in this way."""
+        fixed = (
+            (_side_of, (0,)),
+            (_flat_tile, (0, 1, 2)),
+            (_pooled_tile, (0, 1, 2)),
+            (_behind, (0, 1, 2, 3)),
+        )
+        return cls(*(compiled(f, static_argnums=places) for f, places in fixed))
+
+
+WELL, BRIEFLY = Programs.by(jax.jit), Programs.by(quick_jit)
+
+
+def going(programs: Programs | None = None) -> np.ndarray | None:
     """What makes a CPU write arrays where they are read twice (`written`); an accelerator would stop to ask."""
-    return np.asarray(True) if jax.default_backend() == "cpu" else None
+    here = programs is BRIEFLY or jax.default_backend() == "cpu"
+    return np.asarray(True) if here else None
 
 
 def tile_side(stage: Stage, points: int) -> int:
@@ -272,6 +240,7 @@ def slice_kernels(
     *,
     same: bool,
     paired: bool = False,
+    programs: Programs,
 ) -> tuple[Array_, ...]:
     """The kernels of a tile.
 
@@ -283,13 +252,15 @@ def slice_kernels(
         two: The second.
         same: Whether they are the first, so that half the displacements are enough.
         paired: Whether each first image meets its second one alone; then the answer has one column.
+        programs: Compiled well or briefly.
     """
     folded = same and stage.readout != "flatten"
+    go = going(programs)
     if stage.readout == "flatten":
-        parts = flat_tile(stage, wanted, paired, one, two, going())
+        parts = programs.flat_tile(stage, wanted, paired, one, two, go)
     else:
-        shares = dealt(*displacements(stage.around, half=folded))
+        shares = dealt(*displacements(stage.around, half=folded), alone=programs is BRIEFLY)
         weighed = [(moves, weights.astype(one.end.dtype)) for moves, weights in shares]
-        chunks = [pooled_tile(stage, wanted, paired, one, two, *m, going()) for m in weighed]
+        chunks = [programs.pooled_tile(stage, wanted, paired, one, two, *m, go) for m in weighed]
         parts = jax.tree.map(lambda *sums: sum(sums[1:], sums[0]), *chunks)
-    return behind(stage, wanted, folded, paired, numbers[1], (one.q, two.q), parts)
+    return programs.behind(stage, wanted, folded, paired, numbers[1], (one.q, two.q), parts)

@@ -13,9 +13,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, is_transformed
+from widelimit._base.compile import quick_jit
 from widelimit._base.structured import Graphs, Masked
 from widelimit._base.thresholds import (
     BLOCK_ENTRIES,
+    BRIEF_BLOCK,
+    BRIEF_SLICES,
     DIAGONAL_IMAGES,
     PATIENT_SECONDS,
     REFINED,
@@ -29,10 +32,11 @@ from ._block import from_pixels
 from ._cost import cost_of
 from ._demand import Demand, demand
 from ._evaluate import Answer, Request
-from ._fast import Side, Stage, going, side_of, slice_kernels, staged, tile_side
+from ._fast import BRIEFLY, WELL, Programs, Side, going, slice_kernels, tile_side
 from ._images import Extras, Images
 from ._layered import kernel_values
 from ._plan import join, split, without_widths
+from ._stage import Stage, staged
 from ._stages import Coarse, coarse_side, coarsened, first_stage
 
 _LABEL = "tiles of pairs of images"
@@ -100,9 +104,10 @@ def _sliced(
     symmetric = inputs.x2 is None
     n1, n2 = len(inputs.x1), len(inputs.x1 if symmetric else inputs.x2)
     side = tile_side(stage, max(n1, n2))
+    programs = BRIEFLY if cost_of(net, inputs).entries <= BRIEF_SLICES else WELL
     with jax.enable_x64(True):
-        first = _sides(stage, numbers[0], inputs.x1, side)
-        second = first if symmetric else _sides(stage, numbers[0], inputs.x2, side)
+        first = _sides(stage, numbers[0], inputs.x1, side, programs)
+        second = first if symmetric else _sides(stage, numbers[0], inputs.x2, side, programs)
     out = tuple(np.empty((n1, n2), inputs.dtype) for _ in wanted)
     corners = [*_corners(n1, n2, side, symmetric=symmetric)]
     watch = Watch(_LABEL, len(corners), None)
@@ -112,8 +117,8 @@ def _sliced(
             i, j = corner
             with jax.enable_x64(True):
                 pair = first[i // side], second[j // side]
-                same = symmetric and i == j
-                started.append((i, j, slice_kernels(stage, wanted, numbers, *pair, same=same)))
+                ask = functools.partial(slice_kernels, stage, wanted, numbers, *pair)
+                started.append((i, j, ask(same=symmetric and i == j, programs=programs)))
         if done > 0 and started:
             i, j, parts = started.popleft()
             for to, part in zip(out, parts, strict=True):
@@ -122,9 +127,10 @@ def _sliced(
     return out
 
 
-def _sides(stage: Stage, numbers: Any, x: Any, side: int) -> list[Side]:
-    x = np.asarray(x)
-    return [side_of(stage, numbers, _taken(x, i, side), going()) for i in range(0, len(x), side)]
+def _sides(stage: Stage, numbers: Any, x: Any, side: int, programs: Programs) -> list[Side]:
+    x, go = np.asarray(x), going(programs)
+    ask = functools.partial(programs.side_of, stage, numbers)
+    return [ask(_taken(x, i, side), go) for i in range(0, len(x), side)]
 
 
 def _sliced_diagonal(
@@ -138,11 +144,12 @@ def _sliced_diagonal(
     numbers = split(body)[1], split(tail)[1]
     n = len(inputs.x1)
     side = min(tile_side(stage, n) ** 2, DIAGONAL_IMAGES, 2 ** math.ceil(math.log2(n)))
+    entries = cost_of(net, inputs).entries * 2 // (n + 1)
+    programs = BRIEFLY if entries <= BRIEF_SLICES else WELL
     with jax.enable_x64(True):
-        parts = [
-            slice_kernels(stage, wanted, numbers, one, one, same=True, paired=True)
-            for one in _sides(stage, numbers[0], inputs.x1, side)
-        ]
+        sides = _sides(stage, numbers[0], inputs.x1, side, programs)
+        ask = functools.partial(slice_kernels, stage, wanted, numbers)
+        parts = [ask(one, one, same=True, paired=True, programs=programs) for one in sides]
     return tuple(
         np.concatenate([np.asarray(p)[:, 0] for p in column])[:n]
         for column in zip(*parts, strict=True)
@@ -210,18 +217,24 @@ def _first_stage(net: Layer, x: Any) -> tuple[Coarse, Layer, Layer] | None:
 
 def images_of(x1: Any, x2: Any, dtype: str, *, own: bool) -> Images:
     """Two batches of inputs as a state; without the second, the first with itself."""
-    first = _read(x1, dtype)
-    return _met(first, None if x2 is None else _read(x2, dtype), own)
+    first, second = _read(x1, dtype), None if x2 is None else _read(x2, dtype)
+    pairs = len(x1) * len(x1 if x2 is None else x2)
+    small = pairs * math.prod(x1.shape[1:-1]) ** 2 <= BRIEF_BLOCK
+    if is_transformed((x1, x2)):
+        return _as_images(own, first, second)
+    return (_briefly_met if small else _met)(own, first, second)
 
 
-@functools.partial(jax.jit, static_argnums=2)
-def _met(one: Read, two: Read | None, own: bool) -> Images:
+def _as_images(own: bool, one: Read, two: Read | None) -> Images:
     (first, extras1), (second, extras2) = one, two or one
     own1 = from_pixels(first, first, own=True) if own else None
     own2 = from_pixels(second, second, own=True) if own and two is not None else None
     same = jnp.eye(len(first), dtype=bool) if two is None else None
     sites = tuple(first.shape[1:-1])
     return Images(from_pixels(first, second), own1, own2, extras1, extras2, same, sites)
+
+
+_met, _briefly_met = jax.jit(_as_images, static_argnums=0), quick_jit(_as_images)
 
 
 def _read(x: Any, dtype: str) -> Read:

@@ -25,20 +25,19 @@ from ._demand import demand
 from ._displacements import dealt, displacements, doubled_up, moved_by
 from ._edges import written
 from ._fast import (
+    WELL,
     Parts,
     Side,
-    Stage,
     across,
     along,
-    circles,
     going,
-    side_of,
     through,
 )
 from ._images import Images
 from ._linear_map import Mapped, Matrices, settled, shaped_block
 from ._masks import Extras
 from ._plan import Numbers, split
+from ._stage import Stage, circles
 
 Array_ = Float[Array, "..."]
 
@@ -220,8 +219,8 @@ def coarse_side(coarse: Coarse, points: int) -> int:
 
 def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool) -> Images:
     """Two batches of images behind the first pool."""
-    one = side_of(coarse.stage, numbers, x1, going())
-    two = one if x2 is None else side_of(coarse.stage, numbers, x2, going())
+    one = WELL.side_of(coarse.stage, numbers, x1, going())
+    two = one if x2 is None else WELL.side_of(coarse.stage, numbers, x2, going())
     same = x2 is None
 
     def sums(wanted: tuple[str, ...], first: Side, second: Side, *, own: bool) -> list[Parts]:
