@@ -1,67 +1,152 @@
-"""Kernels of convolutional networks: nanoseconds for each pair of pixels and layer, beside the bound of the machine.
+"""Kernels of images: nanoseconds for each pair of pixels and layer, beside the machine's bound and neural-tangents.
 
 The bound counts 64 (float32) or 95 (float64) operations for each pair of pixels and layer of a 3 x 3 window: two
 polynomials with a root each, window sums, and shares; 16 or 8 lanes at 3 GHz make 1.5 or 4.5 ns on one core.
-With neural-tangents installed, its time on the same images in the same run is shown too:
-`python benchmarks/images.py [--images 32] [--side 16] [--depth 4]`.
+Each line is measured in fresh processes, one after the other; times are the least of several after the first call.
+`python benchmarks/images.py [--theirs PYTHON] [--only flatten,pool] [--write benchmarks/images.md]`, where PYTHON is an
+interpreter with neural-tangents.
 """
 
 import argparse
-import importlib.util
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
-import widelimit as wl
-
-BOUND = {"float32": 1.5, "float64": 4.5}
-
-
-def best(run, repetitions):
-    """The shortest of several runs, after one that compiles."""
-    start = time.process_time()
-    run()
-    first = time.process_time() - start
-    times = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return first, min(times)
+BOUND = {"float32": 1.5, "float64": 4.5}  # ns for each pair of pixels and layer on one core
+SHAPES = {"flatten": (64, 16, 16, 3), "pool": (32, 16, 16, 3)}
+SHAPES |= {"myrtle-5": (8, 32, 32, 3), "attention": (8, 12, 12, 3)}
+DEPTH = 4
 
 
-def theirs(depth, readout, x):
+def ours(case, x):
+    """The kernels by widelimit, as a function without arguments."""
+    import widelimit as wl
+
+    if case == "myrtle-5":
+        net = wl.myrtle(5)
+    elif case == "attention":
+        body = wl.Conv(3, w_std=2**0.5) >> wl.Phi("relu") >> wl.Attention() >> wl.Phi("relu")
+        net = body >> wl.GlobalAvgPool() >> wl.Dense()
+    else:
+        net = wl.cnn(depth=DEPTH, readout=case)
+    return lambda: wl.kernels(net, x)
+
+
+def theirs(case, x):
     """The same kernels by neural-tangents."""
     import jax
+
+    jax.config.update("jax_enable_x64", x.dtype == np.float64)
     from neural_tangents import stax
 
-    layers = [stax.Conv(1, (3, 3), padding="SAME", W_std=2**0.5), stax.Relu()] * depth
-    last = stax.Flatten() if readout == "flatten" else stax.GlobalAvgPool()
-    kernel = jax.jit(stax.serial(*layers, last, stax.Dense(1))[2], static_argnums=(2,))
+    block = [stax.Conv(1, (3, 3), padding="SAME", W_std=2**0.5), stax.Relu()]
+    pool = [stax.AvgPool((2, 2), strides=(2, 2))]
+    if case == "myrtle-5":
+        layers = [*block, *block, *pool, *block, *pool, *block, *pool * 3, stax.Flatten()]
+    elif case == "attention":
+        attend = stax.GlobalSelfAttention(1, 1, 1, 1, linear_scaling=True)
+        layers = [*block, attend, stax.Relu(), stax.GlobalAvgPool()]
+    else:
+        layers = block * DEPTH + [stax.Flatten() if case == "flatten" else stax.GlobalAvgPool()]
+    kernel = jax.jit(stax.serial(*layers, stax.Dense(1))[2], static_argnums=(2,))
     return lambda: jax.block_until_ready(kernel(x, None, ("nngp", "ntk")))
 
 
+def peak():
+    """Peak resident bytes of this process; not getrusage, whose peak a child inherits from its parent."""
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+
+
+def measured(library, case, dtype, images):
+    """What one process finds: CPU seconds of the first call, the least time of the others, bytes."""
+    shape = (images or SHAPES[case][0], *SHAPES[case][1:])
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    run = {"ours": ours, "theirs": theirs}[library](case, x)
+    before, start = peak(), time.process_time()
+    values = run()
+    first = time.process_time() - start
+    times, began = [], time.perf_counter()
+    while len(times) < 10 and (not times or time.perf_counter() - began < 8):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    sample = [float(np.asarray(v)[1, 0]) for v in values]
+    return {"first": first, "least": min(times), "bytes": peak() - before, "sample": sample}
+
+
+def in_a_process(python, *spec):
+    """`measured` by another interpreter."""
+    done = subprocess.run(
+        [python, __file__, "--one", json.dumps(spec)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def line(case, dtype, options):
+    """One row of the table."""
+    import widelimit as wl
+
+    images = options.images
+    found = in_a_process(sys.executable, "ours", case, dtype, images)
+    shape = (images or SHAPES[case][0], *SHAPES[case][1:])
+    cells = [case, " × ".join(map(str, shape)), dtype, f"{found['first']:.1f}"]
+    cells.append(f"{found['least'] * 1e3:.3g}")
+    if case in ("flatten", "pool"):
+        net = wl.cnn(depth=DEPTH, readout=case)
+        used = os.cpu_count() if case == "pool" else 1
+        entries = wl.cost(net, np.zeros(shape, dtype)).entries
+        each = found["least"] * used / entries * 1e9
+        cells += [f"{each:.2f}", f"{each / BOUND[dtype]:.1f}"]
+    else:
+        cells += ["", ""]
+    if options.theirs:
+        other = in_a_process(options.theirs, "theirs", case, dtype, images)
+        agree = np.allclose(found["sample"], other["sample"], rtol=1e-4)
+        cells += [f"{other['first']:.1f}", f"{other['least'] * 1e3:.3g}"]
+        cells += [
+            f"{other['least'] / found['least']:.1f}",
+            f"{found['bytes'] / other['bytes']:.2f}",
+        ]
+        cells += ["" if agree else f"differ: {found['sample']}, {other['sample']}"]
+    return "| " + " | ".join(cells) + " |"
+
+
 def main():
-    """Print a line for each read-out and precision."""
+    """Print a line for each network and precision."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--images", type=int, default=32)
-    parser.add_argument("--side", type=int, default=16)
-    parser.add_argument("--depth", type=int, default=4)
+    parser.add_argument("--theirs", help="an interpreter with neural-tangents")
+    parser.add_argument("--only", default=",".join(SHAPES))
+    parser.add_argument("--dtypes", default="float32,float64")
+    parser.add_argument("--images", type=int)
+    parser.add_argument("--write", type=Path)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    shape = (options.images, options.side, options.side, 3)
-    known = importlib.util.find_spec("neural_tangents") is not None
-    for readout in ("flatten", "pool"):
-        net = wl.cnn(depth=options.depth, readout=readout)
-        for dtype, bound in BOUND.items():
-            x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
-            first, seconds = best(lambda net=net, x=x: wl.kernels(net, x), 5)
-            each = seconds / wl.cost(net, x).entries * 1e9
-            line = f"{readout:8s} {dtype}: first call {first:.1f} s of CPU, then {seconds * 1e3:.1f} ms; "
-            line += f"{each:.2f} ns each, {each / bound:.1f} times the bound of one core"
-            if known:
-                _, other = best(theirs(options.depth, readout, x), 2)
-                line += f"; neural-tangents {other * 1e3:.0f} ms, ratio {other / seconds:.0f}"
-            print(line, flush=True)
+    if options.one:
+        print(json.dumps(measured(*json.loads(options.one))))
+        return
+    heads = "network | images | precision | first call, s of CPU | ms | ns each, one core | of the bound"
+    if options.theirs:
+        heads += " | theirs: first | ms | ratio | our memory of theirs | "
+    rows = [f"| {heads} |", "|" + "---|" * (heads.count("|") + 1)]
+    for row in rows:
+        print(row)
+    for case in options.only.split(","):
+        for dtype in options.dtypes.split(","):
+            rows.append(line(case, dtype, options))
+            print(rows[-1], flush=True)
+    if options.write:
+        about = f"{platform.machine()}, {os.cpu_count()} cores. Written by `benchmarks/images.py`."
+        text = f"# Kernels of images\n\n{about}\n\n{__doc__.split(chr(10), 2)[2]}\n"
+        options.write.write_text(text + "\n".join(rows) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Networks on pixels against many-digit values, laws and refusals."""
 
 import json
+import logging
 import pickle
 
 import jax
@@ -12,6 +13,11 @@ import pytest
 import widelimit as wl
 from conftest import GOLDEN
 from spatial_networks import network
+from widelimit import testing
+from widelimit._base import watch
+from widelimit._base.compile import quick_jit
+from widelimit.infinite import _fast, _spatial
+from widelimit.infinite._fast import Programs
 
 RECORDS = json.loads((GOLDEN / "spatial.json").read_text())
 CASES = {case["name"]: case for case in RECORDS["cases"]}
@@ -63,6 +69,26 @@ def images():
 NET = wl.Conv(3, b_std=0.3) >> wl.Phi("relu") >> wl.GlobalAvgPool() >> wl.Dense()
 
 
+RELU, LAST = wl.Phi("relu"), wl.GlobalAvgPool() >> wl.Dense()
+LAWFUL = {
+    "conv": wl.Conv(2, padding="valid") >> RELU >> wl.Flatten() >> wl.Dense(b_std=0.2),
+    "circular": wl.Conv(3, padding="circular", stride=2) >> RELU >> LAST,
+    "dense": wl.Dense(b_std=0.3) >> RELU >> LAST,
+    "local": wl.ConvLocal(2, stride=2, b_std=0.4) >> RELU >> wl.ConvLocal(2) >> RELU >> LAST,
+    "transpose": wl.ConvTranspose((4,), stride=2, padding="circular") >> RELU >> LAST,
+    "pools": wl.Conv((2,)) >> wl.AvgPool((2,)) >> RELU >> wl.SumPool((2,)) >> wl.Dense() >> RELU >> LAST,
+    "norm": wl.Conv((2,)) >> wl.LayerNorm() >> RELU >> wl.Dense() >> wl.LayerNorm("all", 0.1) >> LAST,
+    "dropout": wl.Conv((2,)) >> RELU >> wl.Dropout(0.7) >> wl.Flatten() >> wl.Dense(),
+    "concat": wl.Concat(wl.Conv((2,)) >> RELU, wl.Dense(), widths=(2, 1)) >> wl.Conv((2,)) >> LAST,
+    "product": wl.Product(wl.Conv((2,)), wl.Conv((3,)) >> RELU) >> wl.Dense() >> LAST,
+    "resize": wl.Conv((2,)) >> RELU >> wl.Resize((3,)) >> LAST,
+    "aggregate": wl.Dense() >> RELU >> wl.Aggregate() >> wl.Dense() >> RELU >> LAST,
+    "positions": wl.Dense() >> wl.Positions(0.6, decay=2.0) >> RELU >> wl.Conv((2,)) >> LAST,
+    "attention": wl.Dense() >> RELU >> wl.Attention(b_std=0.2) >> RELU >> LAST,
+    "attention sqrt": wl.Conv((1,)) >> wl.Attention("sqrt", "identity") >> LAST,
+}  # fmt: skip
+
+
 def close(a, b, rtol=1e-12):
     return all(
         np.allclose(x, y, rtol=rtol, atol=rtol * abs(np.asarray(y)).max())
@@ -80,99 +106,61 @@ def test_a_prepared_kernel_serves_images(images):
     assert (pickle.loads(pickle.dumps(kernel))(images) == matrix).all()
 
 
-def test_jax_in_jax_out_and_derivatives(images):
+def test_jax_in_jax_out_and_derivatives():
+    net = wl.Conv(2, b_std=0.3) >> wl.Phi("relu") >> wl.GlobalAvgPool() >> wl.Dense()
+    x = np.random.default_rng(0).standard_normal((2, 3, 2))
+    value = lambda y: wl.ntk(net, y, x[:1]).sum()
+    direction, h = np.cos(np.arange(x.size)).reshape(x.shape), 1e-6
+    slope = (value(x + h * direction) - value(x - h * direction)) / (2 * h)
     with jax.enable_x64(True):
-        x = jnp.asarray(images)
-        value = lambda x: wl.ntk(NET, x, images[:1]).sum()
-        assert np.allclose(jax.jit(value)(x), value(images), rtol=1e-12)
-        direction, h = np.cos(np.arange(x.size)).reshape(x.shape), 1e-6
-        slope = (value(images + h * direction) - value(images - h * direction)) / (2 * h)
-        assert np.isclose((jax.grad(value)(x) * direction).sum(), slope, rtol=1e-7)
+        found, gradient = jax.jit(jax.value_and_grad(value))(jnp.asarray(x))
+    assert np.isclose(found, value(x), rtol=1e-12)
+    assert np.isclose((np.asarray(gradient) * direction).sum(), slope, rtol=1e-7)
+
+
+@pytest.mark.parametrize("relation", testing.RELATIONS, ids=lambda relation: relation.__name__)
+def test_networks_that_are_one_function(relation, seed):
+    testing.check_relation(relation, np.random.default_rng(seed))
+
+
+LAWS = [law for law in testing.PIXEL_LAWS if law.__module__.endswith("_pixel_laws")]
+
+
+@pytest.mark.parametrize("name", LAWFUL)
+def test_laws_of_gram_matrices(name, seed):
+    for law in LAWS:
+        law(LAWFUL[name], np.random.default_rng(seed))
+
+
+def test_a_law_that_is_broken_is_noticed(seed):
+    wrong = lambda rng: testing.RELATIONS[0](rng)._replace(twin=wl.Flatten() >> wl.Dense(b_std=0.3))
+    with pytest.raises(AssertionError):
+        testing.check_relation(wrong, np.random.default_rng(seed))
 
 
 class TestLaws:
-    def test_conv_as_large_as_the_image_is_flatten_and_dense(self, images):
-        whole = wl.Conv((4, 3), padding="valid", b_std=0.2) >> wl.Flatten()
-        assert close(
-            wl.kernels(whole, images), wl.kernels(wl.Flatten() >> wl.Dense(b_std=0.2), images)
-        )
-
-    def test_global_pool_is_a_pool_as_large_as_the_image(self, images):
-        body = wl.Conv(3) >> wl.Phi("relu")
-        pool = body >> wl.AvgPool((4, 3)) >> wl.Flatten() >> wl.Dense()
-        assert close(
-            wl.kernels(pool, images), wl.kernels(body >> wl.GlobalAvgPool() >> wl.Dense(), images)
-        )
-
-    def test_pools_chain(self):
-        x = np.random.default_rng(1).standard_normal((2, 8, 2))
-        body = wl.Conv(3) >> wl.Phi("relu")
-        twice = body >> wl.AvgPool(2) >> wl.AvgPool(2) >> wl.Flatten() >> wl.Dense()
-        assert close(
-            wl.kernels(twice, x), wl.kernels(body >> wl.AvgPool(4) >> wl.Flatten() >> wl.Dense(), x)
-        )
-
-    def test_circular_networks_do_not_see_shifts(self, images):
-        body = wl.Repeat(wl.Conv(3, padding="circular") >> wl.Phi("relu"), 2)
-        net = body >> wl.GlobalAvgPool() >> wl.Dense()
-        moved = np.roll(images, (1, 2), axis=(1, 2))
-        assert close(wl.kernels(net, images, moved), wl.kernels(net, images, images))
-
-    def test_single_taps_on_constant_images_are_an_mlp(self):
-        x = np.random.default_rng(2).standard_normal((3, 2))
-        flat = np.broadcast_to(x[:, None, None], (3, 4, 3, 2)).copy()
-        net = (
-            wl.Repeat(wl.Conv(1, w_std=1.2, b_std=0.1) >> wl.Phi("relu"), 2)
-            >> wl.Flatten()
-            >> wl.Dense()
-        )
-        mlp = wl.Repeat(wl.Dense(w_std=1.2, b_std=0.1) >> wl.Phi("relu"), 2) >> wl.Dense()
-        assert close(wl.kernels(net, flat), wl.kernels(mlp, x))
-
     def test_slices_and_blocks_agree(self, images):
         body = (
             wl.Conv(3, b_std=0.2)
             >> wl.Residual(wl.Phi("relu") >> wl.Conv((2, 3)), alpha=0.5)
             >> wl.Phi("abs")
         )
-        for readout in (wl.Flatten(), wl.GlobalSumPool()):
-            fast = body >> readout >> wl.Dense()
-            general = (
-                body >> wl.Resize((4, 3)) >> readout >> wl.Dense()
-            )  # the same pixels again, as a map
-            assert close(wl.kernels(fast, images), wl.kernels(general, images))
+        fast = body >> wl.GlobalSumPool() >> wl.Dense()
+        general = (
+            body >> wl.Resize((4, 3)) >> wl.GlobalSumPool() >> wl.Dense()
+        )  # the same pixels, as a map
+        assert close(wl.kernels(fast, images), wl.kernels(general, images))
 
-    def test_masked_pixels_are_not_there(self):
-        x = np.random.default_rng(3).standard_normal((2, 5, 3))
-        longer = np.concatenate([x, np.full((2, 2, 3), np.nan)], axis=1)
-        masked = wl.Masked(longer, np.broadcast_to(np.arange(7) >= 5, (2, 7)))
-        attention = wl.Attention(b_std=0.2) >> wl.LayerNorm("all") >> wl.Phi("cos")
-        net = (
-            wl.Conv(3, b_std=0.3) >> wl.Phi("relu") >> attention >> wl.GlobalAvgPool() >> wl.Dense()
-        )
-        assert close(wl.kernels(net, masked), wl.kernels(net, x))
-
-    def test_a_graph_of_a_ring_is_a_circular_window(self):
-        x = np.random.default_rng(4).standard_normal((2, 6, 3))
-        ring = np.eye(6) + np.roll(np.eye(6), 1, axis=1) + np.roll(np.eye(6), -1, axis=1)
-        body = wl.Dense() >> wl.Phi("relu")
-        graph = body >> wl.Aggregate() >> body >> wl.GlobalAvgPool() >> wl.Dense()
-        pool = wl.SumPool(3, stride=1, padding="circular")
-        graphs = wl.Graphs(x, np.broadcast_to(ring, (2, 6, 6)))
-        same = body >> pool >> body >> wl.GlobalAvgPool() >> wl.Dense()
-        assert close(wl.kernels(graph, graphs), wl.kernels(same, x))
-
-    def test_permuted_pixels_commute_with_attention(self):
-        x = np.random.default_rng(5).standard_normal((2, 5, 3))
-        net = (
-            wl.Dense()
-            >> wl.Phi("relu")
-            >> wl.Attention()
-            >> wl.Phi("relu")
-            >> wl.GlobalAvgPool()
-            >> wl.Dense()
-        )
-        assert close(wl.kernels(net, x[:, ::-1].copy()), wl.kernels(net, x))
+    def test_as_an_accelerator_computes_slices(self, images, monkeypatch):
+        for readout in ("flatten", "pool"):
+            net = wl.cnn(depth=2, readout=readout, b_std=0.3)
+            expected = wl.kernels(net, images)
+            with monkeypatch.context() as patch:
+                patch.setattr(_fast, "BRIEFLY", Programs.by(quick_jit))  # programs of its own
+                patch.setattr(_spatial, "BRIEFLY", _fast.BRIEFLY)
+                patch.setattr(_fast, "going", lambda programs=None: None)
+                patch.setattr(_spatial, "going", _fast.going)
+                assert close(wl.kernels(net, images), expected)
 
     def test_frozen_weights_add_nothing_to_the_tangent_kernel(self, images):
         body = wl.Conv(3, b_std=0.2) >> wl.Phi("relu")
@@ -181,19 +169,48 @@ class TestLaws:
         assert close([found.ntk], [found.nngp])
         assert close([found.nngp], [wl.nngp(body >> wl.Flatten() >> wl.Dense(), images)])
 
-    def test_keeping_all_is_no_dropout(self, images):
-        body = wl.Conv(3) >> wl.Phi("relu")
-        last = wl.Flatten() >> wl.Dense()
-        assert close(
-            wl.kernels(body >> wl.Dropout(1.0) >> last, images), wl.kernels(body >> last, images)
-        )
-
     def test_black_images_have_no_kernel(self, images):
         x = np.concatenate([images, np.zeros_like(images[:1])])
         net = wl.cnn(depth=2)
         found = wl.kernels(net, x)
         assert (found.ntk[-1] == 0).all()
         assert np.isfinite(found.ntk).all()
+
+
+def test_numbers_of_images_share_programs(images):
+    """Up to the tile, and beyond it, another number of images compiles nothing."""
+    net = wl.cnn(depth=1, window=2, readout="pool", w_std=1.1)
+    many = np.concatenate([images] * 12)  # 36, more than a tile
+    wl.ntk(net, many[:33])
+    wl.ntk(net, many[:5], many[:7])
+    with jax.log_compiles(), Compilations() as seen:
+        wl.ntk(net, many)
+        wl.ntk(net, many[:34])
+        wl.ntk(net, many[:6], many[:8])
+        wl.ntk(wl.cnn(depth=1, window=2, readout="pool", w_std=1.7), many[:35])
+    assert seen.names == []
+
+
+class Compilations(logging.Handler):
+    """The programs that JAX says it compiles."""
+
+    def __enter__(self):
+        self.names = []
+        logging.getLogger("jax").addHandler(self)
+        return self
+
+    def __exit__(self, *_):
+        logging.getLogger("jax").removeHandler(self)
+
+    def emit(self, record):
+        if "XLA compilation" in record.getMessage():
+            self.names.append(record.getMessage())
+
+
+def test_long_matrices_say_how_far_they_are(images, monkeypatch, capsys):
+    monkeypatch.setattr(watch, "MINUTE", 0.0)
+    wl.ntk(wl.cnn(depth=1, window=2, readout="pool", w_std=1.1), np.concatenate([images] * 24))
+    assert "tiles of pairs of images: 2 of about 6" in capsys.readouterr().err
 
 
 REFUSED = [

@@ -32,10 +32,20 @@ PLANE_SECONDS = 5e-4  # of one processor for an entry's quadrature in the plane,
 
 BRIEF_BLOCK = 2**17  # pairs of pixels; up to here compiling a layer costs more than running it
 
+BRIEF_SLICES = 2**17  # pairs of pixels and layers; the same for slices
+
 SLICE_PAIRS = (
     2**18
 )  # pairs of pixels in a slice; one array of it, a megabyte in float32, stays in the cache
 SLICE_SIDE = 32  # images; side of a tile of slices
+DIAGONAL_IMAGES = 128  # images that meet themselves at once
+SLICE_UNROLLED = 6  # repetitions; beyond, a loop compiles faster than it runs slower
+DEVICE_SLICE_PAIRS = (
+    2**22
+)  # pairs of pixels; on a GPU a slice must outweigh the start of its kernels
+DEVICE_SLICE_SIDE = 128  # images; side of a tile of slices there
+DEVICE_SLICE_UNROLLED = 16  # repetitions; a loop copies what it carries
+DEVICE_COARSE_ENTRIES = 2**26  # pairs of pixels behind the first pool in a tile of images on a GPU
 COARSE_ENTRIES = 2**22  # pairs of pixels behind the first pool in a tile of images
 BLOCK_ENTRIES = 2**22  # pairs of pixels in a tile of images: 100 MB of state in float64
 

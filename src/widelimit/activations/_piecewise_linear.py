@@ -21,8 +21,11 @@ def _angular(c, minus, plus):
     h, phi, w = short_angle(minus, plus)
     if plus is None:
         return minus - ((1 - c) / jnp.pi) * w, None, 1 - ((1 - c) / jnp.pi) * phi
-    near = 2 * h - w / jnp.pi  # 1 - kappa at the angle phi
-    far = w / jnp.pi  # kappa at the angle pi - phi
+    return _ends(c, minus, plus, 2 * h - w / jnp.pi, w / jnp.pi, phi)
+
+
+def _ends(c, minus, plus, near, far, phi):
+    """From 1 - kappa at the angle phi and kappa at the angle pi - phi."""
     obtuse = minus > plus
     out_minus = jnp.where(obtuse, (1 + c) - far - c * near, near + c * far)
     # Unless the activation is nearly odd, its output is never negatively correlated.
@@ -45,6 +48,19 @@ def _angular_jvp(c, primals, tangents):
     return (out_minus, out_plus, slope), (-change, d_plus, bend)
 
 
+def _by_angle(c, minus, plus, phi):
+    r"""The same where the angle to the nearer end is known: its one polynomial serves both results.
+
+    $w=\sin\varphi-\varphi\cos\varphi$ has the absolute error of its two terms here, which moves the next angle by
+    no more than a unit of rounding.
+    """
+    h = jnp.minimum(minus if plus is None else jnp.minimum(minus, plus), 1) / 2
+    w = jnp.maximum(2 * jnp.sqrt(h * (1 - h)) - phi * (1 - 2 * h), 0)
+    if plus is None:
+        return jnp.maximum(minus - ((1 - c) / jnp.pi) * w, 0), None, 1 - ((1 - c) / jnp.pi) * phi
+    return _ends(c, minus, plus, jnp.maximum(2 * h - w / jnp.pi, 0), w / jnp.pi, phi)
+
+
 def piecewise_linear(name: str, a: float, b: float, fn, *, latex: str) -> Activation:
     """The activation a min(x, 0) + b max(x, 0) under a name."""
     if a == b == 0:
@@ -54,6 +70,7 @@ def piecewise_linear(name: str, a: float, b: float, fn, *, latex: str) -> Activa
         name,
         fn,
         angular=functools.partial(_angular, a * b / norm),
+        by_angle=functools.partial(_by_angle, a * b / norm),
         moment=lambda q: norm * q,
         degree=1,
         parity="odd" if a == b else "even" if a == -b else None,

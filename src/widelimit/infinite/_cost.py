@@ -15,7 +15,7 @@ from widelimit.interpret import facts
 from widelimit.layers import Layer, Sites
 
 from ._demand import demand
-from ._fast import staged
+from ._stage import staged
 
 # Nanoseconds for each pair of pixels and layer on one core, by slices and by blocks; and operations.
 _SLICES = {"float32": 4.0, "float64": 11.0}

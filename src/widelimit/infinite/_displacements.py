@@ -4,12 +4,15 @@ import os
 from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int
 
 from widelimit.layers import Sites, Window
 
 from ._edges import frame
+
+Array_ = Float[Array, "..."]
 
 
 def room_for(sites: Sites, seen: Sequence[tuple[Window, Sites]]) -> Sites | None:
@@ -41,13 +44,40 @@ def displacements(
 
 
 def dealt(
-    moves: Int[np.ndarray, "count axes"], weights: Float[np.ndarray, " count"]
+    moves: Int[np.ndarray, "count axes"],
+    weights: Float[np.ndarray, " count"],
+    *,
+    alone: bool = False,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """As many equal parts as there are cores, filled up with nothing: JAX runs them side by side."""
-    cores = max(1, min(os.cpu_count() or 1, 16)) if jax.default_backend() == "cpu" else 1
+    many = jax.default_backend() == "cpu" and not alone
+    cores = max(1, min(os.cpu_count() or 1, 16)) if many else 1
     each = -(-len(moves) // cores)
     fill = each * cores - len(moves)
     moves = np.concatenate([moves, np.repeat(moves[:1], fill, axis=0)])
     weights = np.concatenate([weights, np.zeros(fill)])
     parts = range(0, each * cores, each)
     return [(moves[i : i + each], weights[i : i + each]) for i in parts]
+
+
+def doubled_up(around: Sites, a: Array_, tail: int) -> Array_:
+    """What belongs to pixels once around the circle, its empty places being 0, and again."""
+    for i, room in enumerate(around):
+        axis = a.ndim - tail - len(around) + i
+        n = a.shape[axis]
+        config = [(0, room - n if b == axis else 0, 0) for b in range(a.ndim)]
+        once = jax.lax.pad(a, jnp.zeros((), a.dtype), config)
+        again = jax.lax.slice_in_dim(once, 0, n - 1, axis=axis)
+        a = jnp.concatenate([once, again], axis=axis)
+    return a
+
+
+def moved_by(around: Sites, a: Array_, move: Int[Array, " axes"], tail: int) -> Array_:
+    """The pixels that lie by a displacement away."""
+    k = len(around)
+    first = a.ndim - tail - k
+    starts, sizes = [jnp.uint32(0)] * a.ndim, [*a.shape]
+    for i, room in enumerate(around):
+        starts[first + i] = move[i].astype(jnp.uint32)
+        sizes[first + i] = a.shape[first + i] - room + 1
+    return jax.lax.dynamic_slice(a, starts, sizes)

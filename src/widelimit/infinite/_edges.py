@@ -8,15 +8,16 @@ the operations; slices read it.
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.scalars import Scalar
+from widelimit._base.thresholds import DEVICE_SLICE_UNROLLED, SLICE_UNROLLED
 from widelimit._base.types import Self
 from widelimit.activations import Activation, second_moment
 from widelimit.interpret import State, is_zero
@@ -26,6 +27,7 @@ from ._pair import doubled
 
 Array_ = Float[Array, "..."]
 HALF = math.sqrt(0.5)
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Edge(State):
         dtype: The dtype of the pairs, in which shares are kept.
         still: Whether only equal positions are wanted; otherwise what changes displacements refuses.
         seen: The windows that slid, and over how many pixels, for who wants to know.
+        go: True, in a way that the compiler cannot know (`written`); None: do without.
     """
 
     question: ClassVar[str] = "the kernels by slices"
@@ -49,6 +52,7 @@ class Edge(State):
     dtype: str
     still: bool
     seen: list[tuple[Window, Sites]] = dataclasses.field(default_factory=list)
+    go: Bool[Array, ""] | None = None
 
     def _of(self, q: Array_, sites: Sites | None = None) -> Self:
         return dataclasses.replace(self, q=q, sites=self.sites if sites is None else sites)
@@ -87,9 +91,12 @@ class Edge(State):
         self.seen.append((window, self.sites))
         root = safe_sqrt(self.q)
         parts = taps(root, window, self.sites)
-        total = jnp.sum(parts**2, axis=0)
-        over = inverse(total)
-        self._write((root, over, HALF * over[None] * parts))
+        total = sum(
+            (parts[..., o, :] ** 2 for o in range(1, parts.shape[-2])), parts[..., 0, :] ** 2
+        )
+        over = written(self.go, inverse, total)
+        shares = HALF * over[..., None, :] * parts
+        self._write((root, over, shares.reshape(*shares.shape[:-2], -1)))
         return self._of(total / window.taps(len(self.sites)), window.out(self.sites))
 
     def localised(self) -> Self:
@@ -124,7 +131,7 @@ class Edge(State):
         if times == 0:
             return self
         first = step(self)
-        if times <= UNROLLED or first.sites != self.sites:
+        if times <= unrolled() or first.sites != self.sites:
             for _ in range(times - 1):
                 first = step(first)
             return first
@@ -138,7 +145,23 @@ class Edge(State):
         return first._of(q)
 
 
-UNROLLED = 6  # repetitions; beyond, a loop compiles faster than it runs slower
+def written(go: Bool[Array, ""] | None, f: Callable[..., T], *given: Any) -> T:
+    """The value of f, and what it is given, as arrays that are written once and read by all that follows.
+
+    XLA would compute an expression again for each use of it, in loops too long to be vectorised; what enters and
+    leaves a branch is an array.
+    """
+    if go is None:
+        return f(*given)
+    floating = lambda s: jnp.issubdtype(s.dtype, jnp.floating)
+    nothing = lambda s: jnp.full(s.shape, jnp.nan if floating(s) else 0, s.dtype)
+    never = lambda *_: jax.tree.map(nothing, jax.eval_shape(f, *given))
+    return jax.lax.cond(go, f, never, *given)
+
+
+def unrolled() -> int:
+    """Up to how many repetitions are written out."""
+    return SLICE_UNROLLED if jax.default_backend() == "cpu" else DEVICE_SLICE_UNROLLED
 
 
 def inverse(total: Array_) -> Array_:
@@ -167,9 +190,9 @@ def padded(value: Array_, axis: int, front: int, behind: int, *, around: bool) -
 
 
 def taps(value: Array_, window: Window, sites: Sites) -> Array_:
-    """What each tap reads, 0 where it reads padding: axes (taps, *pixels, images)."""
+    """What each tap reads, 0 where it reads padding: axes (*pixels, taps, images), a pixel's taps side by side."""
     table = flat_table(window.tables(sites), sites)
-    places = np.where(table < 0, math.prod(sites), table).T.reshape(-1)
+    places = np.where(table < 0, math.prod(sites), table).reshape(-1)
     flat = value.reshape(math.prod(sites), -1)
     found = jnp.take(flat, places, axis=0, mode="fill", fill_value=0)
-    return found.reshape(table.shape[1], *window.out(sites), value.shape[-1])
+    return found.reshape(*window.out(sites), table.shape[1], value.shape[-1])

@@ -1,6 +1,5 @@
 """Convolutional networks whose read-out is `Flatten` or a global pool, by slices of constant displacement."""
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,42 +7,28 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
+from widelimit._base.compile import quick_jit
 from widelimit._base.numerics import safe_divide, safe_sqrt
-from widelimit._base.passes import once_for_each_network
-from widelimit._base.thresholds import SLICE_PAIRS, SLICE_SIDE
+from widelimit._base.thresholds import (
+    DEVICE_SLICE_PAIRS,
+    DEVICE_SLICE_SIDE,
+    SLICE_PAIRS,
+    SLICE_SIDE,
+)
 from widelimit.activations import How
-from widelimit.interpret import facts, interpret
-from widelimit.layers import Flatten, GlobalAvgPool, GlobalSumPool, Layer, Serial, Sites, Window
+from widelimit.interpret import interpret
 
-from ._demand import demand
-from ._displacements import dealt, displacements, room_for
-from ._edges import HALF, Edge, inverse
+from ._displacements import dealt, displacements, doubled_up, moved_by
+from ._edges import HALF, Edge, inverse, written
 from ._layered import kernel_values
 from ._pair import Pair
-from ._plan import Form, Numbers, example, join, split
+from ._plan import Numbers, example, join
 from ._slices import Slice, Tapes
+from ._stage import Stage
 
 Array_ = Float[Array, "..."]
-
-
-class Stage(NamedTuple):
-    """A network as what slices see of it.
-
-    Attributes:
-        body: What acts on pixels, without its numbers.
-        tail: What acts on the vector behind the read-out.
-        readout: "flatten", "mean" or "sum"; "parts" where pixels remain.
-        sites: The sizes of the input's spatial axes.
-        around: The sizes of the circles on which displacements wrap.
-    """
-
-    body: Form
-    tail: Form
-    readout: str
-    sites: Sites
-    around: Sites
 
 
 class Side(NamedTuple):
@@ -62,40 +47,7 @@ class Side(NamedTuple):
     q: Array_
 
 
-@once_for_each_network
-def staged(net: Layer, sites: Sites) -> tuple[Stage, Layer, Layer] | None:
-    """The network as a stage, its body and its tail; None where slices do not serve it."""
-    layers = net.layers if isinstance(net, Serial) else (net,)
-    kinds = {Flatten: "flatten", GlobalAvgPool: "mean", GlobalSumPool: "sum"}
-    place = next((i for i, layer in enumerate(layers) if type(layer) in kinds), None)
-    if place is None or not sites:
-        return None
-    body, tail = Serial(*layers[:place]), Serial(*layers[place + 1 :])
-    readout = kinds[type(layers[place])]
-    if facts(tail).pixels or (readout != "flatten" and demand(net).own):
-        return None
-    around = circles(body, sites, still=readout == "flatten")
-    if around is None:
-        return None
-    return Stage(split(body)[0], split(tail)[0], readout, sites, around), body, tail
-
-
-def circles(body: Layer, sites: Sites, *, still: bool) -> Sites | None:
-    """The circles on which the displacements of a body wrap; None where slices do not serve it."""
-    if any(not (act.closed_form or act.degree is not None) for act in facts(body).activations):
-        return None  # the general path chooses series by the variances that it meets
-    seen: list[tuple[Window, Sites]] = []
-    walk = lambda q: interpret(body, Edge(q, sites, [], "float64", still, seen)).q
-    try:
-        with jax.enable_x64(True):
-            jax.eval_shape(walk, jax.ShapeDtypeStruct((*sites, 1), np.float64))
-    except ValueError:
-        return None
-    return (1,) * len(sites) if still else room_for(sites, seen)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def side_of(stage: Stage, numbers: Numbers, x: Array_) -> Side:
+def _side_of(stage: Stage, numbers: Numbers, x: Array_, go: Bool[Array, ""] | None) -> Side:
     """What belongs to single images, once for each; x of shape (n, *sites, channels)."""
     k, channels = len(stage.sites), x.shape[-1]
     wide = jnp.moveaxis(x.astype(jnp.float64), 0, k)
@@ -103,7 +55,8 @@ def side_of(stage: Stage, numbers: Numbers, x: Array_) -> Side:
     norm = jnp.sqrt(jnp.where(square > 0, square, 1))
     unit = (wide / norm[..., None]).astype(x.dtype)
     tape: list[Any] = []
-    start = Edge(square / channels, stage.sites, tape, str(x.dtype), stage.readout == "flatten")
+    still = stage.readout == "flatten"
+    start = Edge(square / channels, stage.sites, tape, str(x.dtype), still, go=go)
     out = interpret(join(stage.body, numbers), start)
     pixels = tuple(range(len(out.sites)))
     if stage.readout == "flatten":
@@ -133,7 +86,12 @@ def across(a: Array_) -> Array_:
 
 
 def through(
-    stage: Stage, wanted: tuple[str, ...], one: Side, two: Side, second: Callable[[Array_], Array_]
+    stage: Stage,
+    wanted: tuple[str, ...],
+    one: Side,
+    two: Side,
+    second: Callable[[Array_], Array_],
+    go: Bool[Array, ""] | None,
 ) -> Parts:
     """One slice through the body: 1 - rho, 1 + rho (or None), and the tangent kernel (or None)."""
     u1, u2 = one.unit, two.unit
@@ -142,63 +100,71 @@ def through(
         a, b = along(u1[..., c]), second(u2[..., c])
         minus, plus = minus + (a - b) ** 2, plus + (a + b) ** 2
     tapes = Tapes(one.tape, two.tape, along, second)
-    ntk = jnp.zeros_like(minus) if "ntk" in wanted else None
-    start = Slice(minus / 2, plus / 2, ntk, stage.sites, tapes, How())
+    ntk = 0.0 if "ntk" in wanted else None
+    start = Slice(minus / 2, plus / 2, ntk, stage.sites, tapes, How(), go)
     out = interpret(example(stage.body), start)
-    return out.minus, out.above, out.ntk
+    return (
+        out.minus,
+        out.above,
+        jnp.zeros_like(out.minus) if isinstance(out.ntk, float) else out.ntk,
+    )
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def flat_tile(stage: Stage, wanted: tuple[str, ...], one: Side, two: Side) -> Parts:
+def _flat_tile(
+    stage: Stage,
+    wanted: tuple[str, ...],
+    paired: bool,
+    one: Side,
+    two: Side,
+    go: Bool[Array, ""] | None,
+) -> Parts:
     """The slice of displacement 0 with the weights of `Flatten`, not yet summed over pixels."""
-    minus, above, ntk = through(stage, wanted, one, two, across)
-    a, b = along(one.end), across(two.end)
+    second = along if paired else across
+    minus, above, ntk = through(stage, wanted, one, two, second, go)
+    a, b = along(one.end), second(two.end)
     weight, gap = 2 * a * b, (a - b) ** 2
     above = None if above is None else weight * above + gap
     return weight * minus + gap, above, None if ntk is None else weight * ntk
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def pooled_tile(
+def _pooled_tile(
     stage: Stage,
     wanted: tuple[str, ...],
+    paired: bool,
     one: Side,
     two: Side,
     moves: Int[Array, "count axes"],
     weights: Float[Array, " count"],
+    go: Bool[Array, ""] | None,
 ) -> Parts:
     """Sums over slices of these displacements, with these weights, not yet summed over pixels."""
-    tape = jax.tree.map(lambda a: doubled_up(stage, a, 1), two.tape)
-    unit, end = doubled_up(stage, two.unit, 2), doubled_up(stage, two.end, 1)
+    second = along if paired else across
+    tape = jax.tree.map(lambda a: doubled_up(stage.around, a, 1), two.tape)
+    unit, end = doubled_up(stage.around, two.unit, 2), doubled_up(stage.around, two.end, 1)
 
-    def moved(i: Array) -> Side:
-        move = moves[i]
-        at = lambda a: moved_by(stage, a, move, 1)
-        return Side(
-            moved_by(stage, unit, move, 2), jax.tree.map(at, tape), at(end) * weights[i], two.q
-        )
+    def moved(move: Array) -> Side:
+        at = lambda a: moved_by(stage.around, a, move, 1)
+        return Side(moved_by(stage.around, unit, move, 2), jax.tree.map(at, tape), at(end), two.q)
 
-    def slice_(side: Side) -> Parts:
-        parts = through(stage, wanted, one, side, across)
-        weight = along(one.end) * across(side.end)
+    def slice_(side: Side, scale: Array) -> Parts:
+        parts = through(stage, wanted, one, side, second, go)
+        weight = along(one.end) * second(side.end * scale)
         return jax.tree.map(lambda v: weight * v, parts)
 
-    def add(i: Array, carry: tuple[Parts, Side]) -> tuple[Parts, Side]:
-        """The next side is cut out while this one is used: in the carry it is an array, not an expression."""
-        sums, side = carry
-        return jax.tree.map(jnp.add, sums, slice_(side)), moved(jnp.minimum(i + 1, len(moves) - 1))
+    def add(i: Array, sums: Parts) -> Parts:
+        move, scale = written(go, lambda i: (moves[i], weights[i]), i)
+        return jax.tree.map(jnp.add, sums, slice_(written(go, moved, move), scale))
 
-    first = moved(jnp.int32(0))
-    blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(slice_, first))
-    sums, _ = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, (blank, first))
-    return sums
+    first = jax.eval_shape(slice_, jax.eval_shape(moved, moves[0]), weights[0])
+    blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), first)
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def behind(
+def _behind(
     stage: Stage,
     wanted: tuple[str, ...],
     folded: bool,
+    paired: bool,
     numbers: Numbers,
     sizes: tuple[Array_, Array_],
     parts: Parts,
@@ -207,43 +173,62 @@ def behind(
 
     `folded`: half the displacements were summed; the others are the same with the images exchanged.
     """
-    pixels = tuple(range(len(stage.sites)))
-    minus, above, ntk = jax.tree.map(lambda v: jnp.sum(v, axis=pixels), parts)
+    minus, above, ntk = jax.tree.map(summed, parts)
     if folded:
-        minus, above, ntk = jax.tree.map(lambda v: v + v.T, (minus, above, ntk))
+        whole = (lambda v: 2 * v) if paired else lambda v: v + v.T
+        minus, above, ntk = jax.tree.map(whole, (minus, above, ntk))
     theta = jnp.zeros_like(minus) if ntk is None else ntk
-    pair = Pair(sizes[0][:, None], sizes[1][None, :], minus, above, theta)
+    second = along(sizes[1]) if paired else across(sizes[1])
+    pair = Pair(along(sizes[0]), second, minus, above, theta)
     out = interpret(join(stage.tail, numbers), pair)
     return kernel_values(out, wanted, out.size)
 
 
-def doubled_up(stage: Stage, a: Array_, tail: int) -> Array_:
-    """What belongs to pixels once around the circle, its empty places being 0, and again."""
-    for i, room in enumerate(stage.around):
-        axis = a.ndim - tail - len(stage.around) + i
-        n = a.shape[axis]
-        config = [(0, room - n if b == axis else 0, 0) for b in range(a.ndim)]
-        once = jax.lax.pad(a, jnp.zeros((), a.dtype), config)
-        again = jax.lax.slice_in_dim(once, 0, n - 1, axis=axis)
-        a = jnp.concatenate([once, again], axis=axis)
-    return a
+def summed(parts: Array_) -> Array_:
+    """Over all pixels, as a product with ones: XLA's sums along outer axes are slow on a CPU."""
+    n1, n2 = parts.shape[-2:]
+    flat = parts.reshape(-1, n1 * n2)
+    ones = jnp.ones((1, len(flat)), parts.dtype)
+    return jnp.matmul(ones, flat, precision="highest").reshape(n1, n2)
 
 
-def moved_by(stage: Stage, a: Array_, move: Int[Array, " axes"], tail: int) -> Array_:
-    """The pixels that lie by a displacement away."""
-    k = len(stage.around)
-    first = a.ndim - tail - k
-    starts, sizes = [jnp.int32(0)] * a.ndim, [*a.shape]
-    for i, room in enumerate(stage.around):
-        starts[first + i] = move[i]
-        sizes[first + i] = a.shape[first + i] - room + 1
-    return jax.lax.dynamic_slice(a, starts, sizes)
+class Programs(NamedTuple):
+    """What is compiled for a network: for single images, for tiles of either read-out, and for what stands behind."""
+
+    side_of: Any
+    flat_tile: Any
+    pooled_tile: Any
+    behind: Any
+
+    @classmethod
+    def by(cls, compiled: Callable[..., Any]) -> "Programs":
+        """All four, compiled in this way."""
+        fixed = (
+            (_side_of, (0,)),
+            (_flat_tile, (0, 1, 2)),
+            (_pooled_tile, (0, 1, 2)),
+            (_behind, (0, 1, 2, 3)),
+        )
+        return cls(*(compiled(f, static_argnums=places) for f, places in fixed))
+
+
+WELL, BRIEFLY = Programs.by(jax.jit), Programs.by(quick_jit)
+
+
+def going(programs: Programs | None = None) -> np.ndarray | None:
+    """What makes a CPU write arrays where they are read twice (`written`); an accelerator would stop to ask."""
+    here = programs is BRIEFLY or jax.default_backend() == "cpu"
+    return np.asarray(True) if here else None
 
 
 def tile_side(stage: Stage, points: int) -> int:
     """How many images a tile has along each side: its state stays in the cache."""
-    room = 2 ** int(math.log2(max(SLICE_PAIRS // math.prod(stage.sites), 1)) / 2)
-    return min(max(room, 8), SLICE_SIDE, 2 ** math.ceil(math.log2(points)))
+    on_cpu = jax.default_backend() == "cpu"
+    pairs, most = (SLICE_PAIRS, SLICE_SIDE) if on_cpu else (DEVICE_SLICE_PAIRS, DEVICE_SLICE_SIDE)
+    if stage.readout == "flatten" and on_cpu:
+        most //= 2  # nothing is moved for each slice, so more of the symmetric half can be left out
+    room = 2 ** int(math.log2(max(pairs // math.prod(stage.sites), 1)) / 2)
+    return min(max(room, 8), most, 2 ** math.ceil(math.log2(points)))
 
 
 def slice_kernels(
@@ -254,16 +239,28 @@ def slice_kernels(
     two: Side,
     *,
     same: bool,
+    paired: bool = False,
+    programs: Programs,
 ) -> tuple[Array_, ...]:
-    """The kernels of a tile; `same`: of images with themselves, of which half the displacements are enough."""
+    """The kernels of a tile.
+
+    Args:
+        stage: The network.
+        wanted: Which kernels.
+        numbers: Those of the body and of the tail.
+        one: The first images.
+        two: The second.
+        same: Whether they are the first, so that half the displacements are enough.
+        paired: Whether each first image meets its second one alone; then the answer has one column.
+        programs: Compiled well or briefly.
+    """
     folded = same and stage.readout != "flatten"
+    go = going(programs)
     if stage.readout == "flatten":
-        parts = flat_tile(stage, wanted, one, two)
+        parts = programs.flat_tile(stage, wanted, paired, one, two, go)
     else:
-        moves, weights = displacements(stage.around, half=folded)
-        chunks = [
-            pooled_tile(stage, wanted, one, two, m, w.astype(one.end.dtype))
-            for m, w in dealt(moves, weights)
-        ]
+        shares = dealt(*displacements(stage.around, half=folded), alone=programs is BRIEFLY)
+        weighed = [(moves, weights.astype(one.end.dtype)) for moves, weights in shares]
+        chunks = [programs.pooled_tile(stage, wanted, paired, one, two, *m, go) for m in weighed]
         parts = jax.tree.map(lambda *sums: sum(sums[1:], sums[0]), *chunks)
-    return behind(stage, wanted, folded, numbers[1], (one.q, two.q), parts)
+    return programs.behind(stage, wanted, folded, paired, numbers[1], (one.q, two.q), parts)

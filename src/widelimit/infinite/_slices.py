@@ -10,20 +10,22 @@ tapes of `_edges.py`.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
+from widelimit._base.numerics import short_angle
 from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
 from widelimit.activations import Activation, Cov, How, second_moment, transform
 from widelimit.interpret import State, is_zero
 from widelimit.layers import Sites, Window
 
-from ._edges import UNROLLED, frame, padded
+from ._edges import frame, padded, unrolled, written
 
 Array_ = Float[Array, "..."]
 Read = Callable[[Any], Any]
@@ -62,20 +64,22 @@ class Slice(State):
     Attributes:
         minus: $1-\rho$, axes (*pixels, n1, n2).
         above: $1+\rho$, or None where $\rho\ge0$ is known.
-        ntk: $\Theta/\sqrt{qq'}$.
+        ntk: $\Theta/\sqrt{qq'}$; 0.0 before all trained weights, None if not asked for.
         sites: The sizes of the spatial axes.
         tapes: What belongs to single images.
         how: How moments without closed form are evaluated.
+        go: True, in a way that the compiler cannot know (`written`); None: do without.
     """
 
     question: ClassVar[str] = "the kernels by slices"
 
     minus: Array_
     above: Array_ | None
-    ntk: Array_ | None
+    ntk: Array_ | float | None
     sites: Sites
     tapes: Tapes
     how: How = How()
+    go: Bool[Array, ""] | None = None
 
     def _but(self, **changes: Any) -> Self:
         return dataclasses.replace(self, **changes)
@@ -112,11 +116,13 @@ class Slice(State):
         return self if self.ntk is None else self._but(ntk=self.ntk + self.rho)
 
     def activated(self, activation: Activation) -> Self:
-        """The slope apart from the correlation: XLA does not vectorise a loop with two results."""
-        if activation.angular is not None:
-            minus, above, _ = activation.angular(self.minus, self.above)
-            again = jnp.maximum(self.minus, 0)  # another expression, so that no root is shared
-            slope = activation.angular(again, self.above)[2]
+        """The angle once, as an array, for the correlation and the slope."""
+        if activation.by_angle is not None:
+            angle = lambda minus, above: short_angle(minus, above)[1]
+            phi = written(self.go, angle, self.minus, self.above)
+            minus, above, slope = activation.by_angle(self.minus, self.above, phi)
+        elif activation.angular is not None:
+            minus, above, slope = activation.angular(self.minus, self.above)
         else:
             q1, q2 = self.tapes.next()
             cov = Cov(q1, q2, self.minus, self.plus)
@@ -126,17 +132,24 @@ class Slice(State):
         return self._but(minus=minus, above=above, ntk=ntk)
 
     def windowed(self, window: Window, width: int | None) -> Self:
-        (root1, over1, shares1), (root2, over2, shares2) = self.tapes.next()
-        gap = (shares1[0] - shares2[0]) ** 2
-        for o in range(1, len(shares1)):
-            gap = gap + (shares1[o] - shares2[o]) ** 2
-        mean = lambda v: box(v * root1 * root2, window, self.sites) * over1 * over2
-        return self._but(
-            minus=mean(self.minus) + gap,
-            above=None if self.above is None else mean(self.above) + gap,
-            ntk=None if self.ntk is None else mean(self.ntk),
-            sites=window.out(self.sites),
-        )
+        (root1, over1, all1), (root2, over2, all2) = self.tapes.raw()
+        count = window.taps(len(self.sites))
+        shares1 = all1.reshape(*over1.shape[:-1], count, -1)
+        shares2 = all2.reshape(*over2.shape[:-1], count, -1)
+        first, second = self.tapes.first, self.tapes.second
+        gap = jnp.zeros((), self.minus.dtype)
+        for o in range(count):
+            gap = gap + (first(shares1[..., o, :]) - second(shares2[..., o, :])) ** 2
+
+        def mean(v: Any) -> Array_:
+            parts = v * first(root1) * second(root2)
+            total = (box if self.go is not None else box_at_once)(parts, window, self.sites)
+            return total * first(over1) * second(over2)
+
+        found = mean(self.minus) + gap, None if self.above is None else mean(self.above) + gap
+        minus, above = found if self.go is not None else jax.lax.optimization_barrier(found)
+        ntk = self.ntk if is_nothing(self.ntk) else mean(self.ntk)
+        return self._but(minus=minus, above=above, ntk=ntk, sites=window.out(self.sites))
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         return self._mixed([*parts] if skip is None else [self, *parts])
@@ -178,10 +191,13 @@ class Slice(State):
         if times == 0:
             return self
         first = step(self)
-        if times <= UNROLLED or first.sites != self.sites:
+        if times <= unrolled() or first.sites != self.sites:
             for _ in range(times - 1):
                 first = step(first)
             return first
+
+        if is_nothing(first.ntk) and first.ntk is not None:
+            first = first._but(ntk=jnp.zeros_like(first.minus))
 
         def again(carry: Any, records: Any) -> tuple[Any, None]:
             out = step(self._but(**carry, tapes=self.tapes.inner(*records)))
@@ -190,6 +206,11 @@ class Slice(State):
         carry = {"minus": first.minus, "above": first.above, "ntk": first.ntk}
         done, _ = jax.lax.scan(again, carry, self.tapes.raw())
         return first._but(**done)
+
+
+def is_nothing(ntk: Array_ | float | None) -> bool:
+    """Whether there is no tangent kernel, or none yet."""
+    return ntk is None or isinstance(ntk, float)
 
 
 def box(value: Array_, window: Window, sites: Sites) -> Array_:
@@ -206,3 +227,21 @@ def box(value: Array_, window: Window, sites: Sites) -> Array_:
         zero = jnp.zeros((), value.dtype)
         value = jax.lax.reduce_window(value, zero, jax.lax.add, size, stride, padding)
     return value
+
+
+def box_at_once(value: Array_, window: Window, sites: Sites) -> Array_:
+    """The same for an accelerator: what is summed is written once, and its taps are read by what comes next."""
+    value = jax.lax.optimization_barrier(value)
+    frames = frame(window, sites)
+    for axis, (_, _, _, front, behind) in enumerate(frames):
+        value = padded(value, axis, front, behind, around=window.padding == "circular")
+    taps = [
+        value[
+            tuple(
+                slice(o, o + (n - 1) * s + 1, s)
+                for o, (_, s, n, _, _) in zip(offset, frames, strict=True)
+            )
+        ]
+        for offset in itertools.product(*(range(k) for k, *_ in frames))
+    ]
+    return sum(taps[1:], taps[0])

@@ -1,5 +1,7 @@
 """Kernels of inputs with pixels: tiles of pairs of images, each of one shape, so that programs are shared."""
 
+import collections
+import functools
 import math
 import warnings
 from collections.abc import Iterator
@@ -11,8 +13,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, is_transformed
+from widelimit._base.compile import quick_jit
 from widelimit._base.structured import Graphs, Masked
-from widelimit._base.thresholds import BLOCK_ENTRIES, PATIENT_SECONDS, REFINED
+from widelimit._base.thresholds import (
+    BLOCK_ENTRIES,
+    BRIEF_BLOCK,
+    BRIEF_SLICES,
+    DIAGONAL_IMAGES,
+    PATIENT_SECONDS,
+    REFINED,
+)
+from widelimit._base.watch import Watch
 from widelimit.describe import check_pixels
 from widelimit.interpret import interpret
 from widelimit.layers import Layer, Sites
@@ -21,11 +32,16 @@ from ._block import from_pixels
 from ._cost import cost_of
 from ._demand import Demand, demand
 from ._evaluate import Answer, Request
-from ._fast import Side, side_of, slice_kernels, staged, tile_side
+from ._fast import BRIEFLY, WELL, Programs, Side, going, slice_kernels, tile_side
 from ._images import Extras, Images
 from ._layered import kernel_values
 from ._plan import join, split, without_widths
+from ._stage import Stage, staged
 from ._stages import Coarse, coarse_side, coarsened, first_stage
+
+_LABEL = "tiles of pairs of images"
+_AHEAD = 4  # tiles that are started before the first is waited for
+Read = tuple[Float[Array, "..."], Extras]
 
 
 def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
@@ -48,13 +64,16 @@ def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
         side = coarse_side(stage[0], max(n1, n2))
     tail = 2 * check_pixels(net, x1.shape[1:-1], x1.shape[-1])
     out = tuple(np.empty((n1, n2, *tail), inputs.dtype) for _ in request.wanted)
-    for i, j in _corners(n1, n2, side, symmetric=x2 is None):
+    corners = [*_corners(n1, n2, side, symmetric=x2 is None)]
+    watch = Watch(_LABEL, len(corners), None)
+    for done, (i, j) in enumerate(corners, 1):
         first = _taken(x1, i, side)
         second = None if x2 is None and i == j else _taken(x1 if x2 is None else x2, j, side)
         with jax.enable_x64(True):
             parts = _run(net, first, second, wanted, request.wanted, _precision(wanted, inputs))
         for to, part in zip(out, parts, strict=True):
             _put(to, np.asarray(part), i, j, symmetric=x2 is None)
+        watch(done)
     return out if inputs.numpy else tuple(jnp.asarray(m) for m in out)
 
 
@@ -85,37 +104,66 @@ def _sliced(
     symmetric = inputs.x2 is None
     n1, n2 = len(inputs.x1), len(inputs.x1 if symmetric else inputs.x2)
     side = tile_side(stage, max(n1, n2))
-
-    def sides(x: Any) -> list[Side]:
-        return [
-            side_of(stage, numbers[0], _taken(np.asarray(x), i, side))
-            for i in range(0, len(x), side)
-        ]
-
+    programs = BRIEFLY if cost_of(net, inputs).entries <= BRIEF_SLICES else WELL
     with jax.enable_x64(True):
-        first = sides(inputs.x1)
-        second = first if symmetric else sides(inputs.x2)
-        done = {
-            (i, j): slice_kernels(
-                stage,
-                wanted,
-                numbers,
-                first[i // side],
-                second[j // side],
-                same=symmetric and i == j,
-            )
-            for i, j in _corners(n1, n2, side, symmetric=symmetric)
-        }
+        first = _sides(stage, numbers[0], inputs.x1, side, programs)
+        second = first if symmetric else _sides(stage, numbers[0], inputs.x2, side, programs)
     out = tuple(np.empty((n1, n2), inputs.dtype) for _ in wanted)
-    for (i, j), parts in done.items():
-        for to, part in zip(out, parts, strict=True):
-            _put(to, np.asarray(part), i, j, symmetric=symmetric)
+    corners = [*_corners(n1, n2, side, symmetric=symmetric)]
+    watch = Watch(_LABEL, len(corners), None)
+    started: collections.deque[tuple[int, int, tuple[Any, ...]]] = collections.deque()
+    for done, corner in enumerate([*corners, *[None] * _AHEAD], 1 - _AHEAD):
+        if corner is not None:  # some tiles are computed while others are waited for
+            i, j = corner
+            with jax.enable_x64(True):
+                pair = first[i // side], second[j // side]
+                ask = functools.partial(slice_kernels, stage, wanted, numbers, *pair)
+                started.append((i, j, ask(same=symmetric and i == j, programs=programs)))
+        if done > 0 and started:
+            i, j, parts = started.popleft()
+            for to, part in zip(out, parts, strict=True):
+                _put(to, np.asarray(part), i, j, symmetric=symmetric)
+            watch(done)
     return out
+
+
+def _sides(stage: Stage, numbers: Any, x: Any, side: int, programs: Programs) -> list[Side]:
+    x, go = np.asarray(x), going(programs)
+    ask = functools.partial(programs.side_of, stage, numbers)
+    return [ask(_taken(x, i, side), go) for i in range(0, len(x), side)]
+
+
+def _sliced_diagonal(
+    net: Layer, wanted: tuple[str, ...], inputs: Inputs
+) -> tuple[Float[np.ndarray, " n"], ...] | None:
+    """Each image with itself by slices, many at once."""
+    found = None if isinstance(inputs.x1, Masked | Graphs) else staged(net, inputs.x1.shape[1:-1])
+    if found is None:
+        return None
+    stage, body, tail = found
+    numbers = split(body)[1], split(tail)[1]
+    n = len(inputs.x1)
+    side = min(tile_side(stage, n) ** 2, DIAGONAL_IMAGES, 2 ** math.ceil(math.log2(n)))
+    entries = cost_of(net, inputs).entries * 2 // (n + 1)
+    programs = BRIEFLY if entries <= BRIEF_SLICES else WELL
+    with jax.enable_x64(True):
+        sides = _sides(stage, numbers[0], inputs.x1, side, programs)
+        ask = functools.partial(slice_kernels, stage, wanted, numbers)
+        parts = [ask(one, one, same=True, paired=True, programs=programs) for one in sides]
+    return tuple(
+        np.concatenate([np.asarray(p)[:, 0] for p in column])[:n]
+        for column in zip(*parts, strict=True)
+    )
 
 
 def image_diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
     """The kernels of each input with itself, shape (n, ...)."""
     net, wanted = _network(request, inputs)
+    if not is_transformed((request.numbers, inputs.x1)):
+        sliced = _sliced_diagonal(net, request.wanted, inputs)
+        if sliced is not None:
+            out = tuple(m.astype(inputs.dtype) for m in sliced)
+            return out if inputs.numpy else tuple(map(jnp.asarray, out))
     dtype = _precision(wanted, inputs)
     parts = []
     for i in range(len(inputs.x1)):
@@ -169,15 +217,27 @@ def _first_stage(net: Layer, x: Any) -> tuple[Coarse, Layer, Layer] | None:
 
 def images_of(x1: Any, x2: Any, dtype: str, *, own: bool) -> Images:
     """Two batches of inputs as a state; without the second, the first with itself."""
-    (first, one), (second, two) = _read(x1, dtype), _read(x1 if x2 is None else x2, dtype)
+    first, second = _read(x1, dtype), None if x2 is None else _read(x2, dtype)
+    pairs = len(x1) * len(x1 if x2 is None else x2)
+    small = pairs * math.prod(x1.shape[1:-1]) ** 2 <= BRIEF_BLOCK
+    if is_transformed((x1, x2)):
+        return _as_images(own, first, second)
+    return (_briefly_met if small else _met)(own, first, second)
+
+
+def _as_images(own: bool, one: Read, two: Read | None) -> Images:
+    (first, extras1), (second, extras2) = one, two or one
     own1 = from_pixels(first, first, own=True) if own else None
-    own2 = from_pixels(second, second, own=True) if own and x2 is not None else None
-    same = jnp.eye(len(first), dtype=bool) if x2 is None else None
+    own2 = from_pixels(second, second, own=True) if own and two is not None else None
+    same = jnp.eye(len(first), dtype=bool) if two is None else None
     sites = tuple(first.shape[1:-1])
-    return Images(from_pixels(first, second), own1, own2, one, two, same, sites)
+    return Images(from_pixels(first, second), own1, own2, extras1, extras2, same, sites)
 
 
-def _read(x: Any, dtype: str) -> tuple[Float[Array, "..."], Extras]:
+_met, _briefly_met = jax.jit(_as_images, static_argnums=0), quick_jit(_as_images)
+
+
+def _read(x: Any, dtype: str) -> Read:
     if isinstance(x, Masked):
         return jnp.asarray(x.seen, dtype), Extras(mask=jnp.asarray(x.mask))
     if isinstance(x, Graphs):

@@ -13,32 +13,31 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.passes import once_for_each_network
-from widelimit._base.thresholds import COARSE_ENTRIES
+from widelimit._base.thresholds import COARSE_ENTRIES, DEVICE_COARSE_ENTRIES
 from widelimit.activations import How
 from widelimit.describe import check_pixels
 from widelimit.layers import AvgPool, Layer, Pool, Serial, Sites, SumPool
 
 from ._demand import demand
-from ._displacements import displacements
+from ._displacements import dealt, displacements, doubled_up, moved_by
+from ._edges import written
 from ._fast import (
+    WELL,
     Parts,
     Side,
-    Stage,
     across,
     along,
-    circles,
-    doubled_up,
-    moved_by,
-    side_of,
+    going,
     through,
 )
 from ._images import Images
 from ._linear_map import Mapped, Matrices, settled, shaped_block
 from ._masks import Extras
 from ._plan import Numbers, split
+from ._stage import Stage, circles
 
 Array_ = Float[Array, "..."]
 
@@ -96,21 +95,23 @@ def coarse_sums(
     one: Side,
     two: Side,
     moves: Int[Array, "count axes"],
+    weights: Float[Array, " count"],
+    go: Bool[Array, ""] | None,
 ) -> Parts:
-    """Sums of all slices into coarse ones: axes (*displacements, *pixels, n1, n2); `paired`: n1 pairs, n2 = 1."""
+    """Sums of these slices into coarse ones: axes (*displacements, *pixels, n1, n2); `paired`: n1 pairs, n2 = 1."""
     stage, k = coarse.stage, len(coarse.pool)
     second = along if paired else across
-    tape = jax.tree.map(lambda a: doubled_up(stage, a, 1), two.tape)
-    unit, end = doubled_up(stage, two.unit, 2), doubled_up(stage, two.end, 1)
+    tape = jax.tree.map(lambda a: doubled_up(stage.around, a, 1), two.tape)
+    unit, end = doubled_up(stage.around, two.unit, 2), doubled_up(stage.around, two.end, 1)
     room = jnp.asarray([n // c for n, c in zip(stage.around, coarse.pool, strict=True)], jnp.int32)
 
-    def moved(i: Array) -> Side:
-        at = lambda a: moved_by(stage, a, moves[i], 1)
-        return Side(moved_by(stage, unit, moves[i], 2), jax.tree.map(at, tape), at(end), two.q)
+    def moved(move: Array) -> Side:
+        at = lambda a: moved_by(stage.around, a, move, 1)
+        return Side(moved_by(stage.around, unit, move, 2), jax.tree.map(at, tape), at(end), two.q)
 
-    def slice_(side: Side) -> Parts:
-        weight = along(one.end) * second(side.end)
-        return jax.tree.map(lambda v: weight * v, through(stage, wanted, one, side, second))
+    def slice_(side: Side, scale: Array) -> Parts:
+        weight = along(one.end) * second(side.end * scale)
+        return jax.tree.map(lambda v: weight * v, through(stage, wanted, one, side, second, go))
 
     def put(total: Array_, value: Array_, move: Array) -> Array_:
         for offset in itertools.product(*map(range, coarse.pool)):
@@ -121,18 +122,16 @@ def coarse_sums(
             total = jax.lax.dynamic_update_slice(total, here + part[(None,) * k], start)
         return total
 
-    def add(i: Array, carry: tuple[Parts, Side]) -> tuple[Parts, Side]:
-        sums, side = carry
-        done = jax.tree.map(lambda t, v: put(t, v, moves[i]), sums, slice_(side))
-        return done, moved(jnp.minimum(i + 1, len(moves) - 1))
+    def add(i: Array, sums: Parts) -> Parts:
+        move, scale = written(go, lambda i: (moves[i], weights[i]), i)
+        parts = slice_(written(go, moved, move), scale)
+        return jax.tree.map(lambda t, v: put(t, v, move), sums, parts)
 
-    first = moved(jnp.int32(0))
+    first = jax.eval_shape(slice_, jax.eval_shape(moved, moves[0]), weights[0])
     sizes = [n // c for n, c in zip(stage.around, coarse.pool, strict=True)]
     fine = [n // c for n, c in zip(stage.sites, coarse.pool, strict=True)]
-    blank = jax.tree.map(
-        lambda v: jnp.zeros((*sizes, *fine, *v.shape[-2:]), v.dtype), jax.eval_shape(slice_, first)
-    )
-    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, (blank, first))[0]
+    blank = jax.tree.map(lambda v: jnp.zeros((*sizes, *fine, *v.shape[-2:]), v.dtype), first)
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -140,24 +139,44 @@ def coarse_images(
     coarse: Coarse,
     same: bool,
     sides: tuple[Side, Side],
-    sums: tuple[Parts, Parts, Parts | None],
+    sums: tuple[list[Parts], list[Parts], list[Parts]],
 ) -> Images:
-    """The state behind the pool, from the sums of pairs and of images with themselves."""
+    """The state behind the pool, from the sums of pairs and of images with themselves.
+
+    Of what is symmetric half the displacements were summed; the others are the same with images and pixels exchanged.
+    """
     sites = tuple(n // c for n, c in zip(coarse.stage.sites, coarse.pool, strict=True))
     total = lambda side: _pooled(side.end.astype(jnp.float64), coarse) / coarse.scale
     a1, a2 = total(sides[0]), total(sides[1])
-    cross = _as_sums(sums[0], coarse, a1[:, None, :, None], a2[None, :, None, :])
-    one = _as_sums(sums[1], coarse, a1[:, None, :, None], a1[:, None, None, :])
-    two = None
-    if sums[2] is not None:
-        two = _as_sums(sums[2], coarse, a2[:, None, :, None], a2[:, None, None, :])
+    cross, own1, own2 = ([_blocks(part, coarse) for part in parts] for parts in sums)
+    pairs = _added(cross, (1, 0, 3, 2) if same else None)
+    if same:  # an image with itself is a pair
+        each = np.arange(len(a1))
+        one, two = [None if v is None else v[each, each][:, None] for v in pairs], None
+    else:
+        one, two = _added(own1, (0, 1, 3, 2)), _added(own2, (0, 1, 3, 2))
+    as_sums = lambda parts, first, second: _as_sums(*parts, first, second)
     eye = jnp.eye(len(a1), dtype=bool) if same else None
-    matrices = Matrices(a1, a2, True, sites)
-    known = sums[0][1] is None
-    blocks = settled(cross, one, two, matrices, eye, known=known, how=How())
+    blocks = settled(
+        as_sums(pairs, a1[:, None, :, None], a2[None, :, None, :]),
+        as_sums(one, a1[:, None, :, None], a1[:, None, None, :]),
+        None if two is None else as_sums(two, a2[:, None, :, None], a2[:, None, None, :]),
+        Matrices(a1, a2, True, sites),
+        eye,
+        known=pairs[1] is None,
+        how=How(),
+    )
     shaped = [None if b is None else shaped_block(b, sites) for b in blocks]
     assert shaped[0] is not None
     return Images(shaped[0], shaped[1], shaped[2], Extras(), Extras(), eye, sites)
+
+
+def _added(parts: list[list[Any]], exchanged: tuple[int, ...] | None) -> list[Any]:
+    """All together, and with the exchanged ones, of axes (n1, n2, pixels, pixels)."""
+    total = [None if vs[0] is None else sum(vs[1:], vs[0]) for vs in zip(*parts, strict=True)]
+    if exchanged is None:
+        return total
+    return [None if v is None else v + v.transpose(exchanged) for v in total]
 
 
 def _pooled(end: Array_, coarse: Coarse) -> Array_:
@@ -170,7 +189,7 @@ def _pooled(end: Array_, coarse: Coarse) -> Array_:
     return summed.reshape(-1, end.shape[-1]).T
 
 
-def _as_sums(parts: Parts, coarse: Coarse, a1: Array_, a2: Array_) -> Mapped:
+def _blocks(parts: Parts, coarse: Coarse) -> list[Any]:
     """From (*displacements, *pixels, n1, n2) to (n1, n2, pixels, pixels)."""
     k = len(coarse.pool)
     room = [n // c for n, c in zip(coarse.stage.around, coarse.pool, strict=True)]
@@ -182,24 +201,34 @@ def _as_sums(parts: Parts, coarse: Coarse, a1: Array_, a2: Array_) -> Mapped:
     def block(v: Array_ | None) -> Any:
         return None if v is None else jnp.moveaxis(v[index], (2, 3), (0, 1)) / coarse.scale**2
 
-    low, high, ntk = map(block, parts)
+    return [*map(block, parts)]
+
+
+def _as_sums(low: Array_, high: Array_ | None, ntk: Array_ | None, a1: Any, a2: Any) -> Mapped:
     return Mapped(a1, a2, low, high, jnp.zeros_like(low) if ntk is None else ntk, a1, a2)
 
 
 def coarse_side(coarse: Coarse, points: int) -> int:
     """How many images a tile has along each side."""
     entries = math.prod(coarse.stage.sites) ** 2 // math.prod(coarse.pool) ** 2
-    room = 2 ** int(math.log2(max(COARSE_ENTRIES // entries, 1)) / 2)
-    return min(room, 16, 2 ** math.ceil(math.log2(points)))
+    on_cpu = jax.default_backend() == "cpu"
+    most = COARSE_ENTRIES if on_cpu else DEVICE_COARSE_ENTRIES
+    room = 2 ** int(math.log2(max(most // entries, 1)) / 2)
+    return min(room, 16 if on_cpu else 64, 2 ** math.ceil(math.log2(points)))
 
 
 def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool) -> Images:
     """Two batches of images behind the first pool."""
-    one = side_of(coarse.stage, numbers, x1)
-    two = one if x2 is None else side_of(coarse.stage, numbers, x2)
-    moves, _ = displacements(coarse.stage.around, half=False)
-    wanted = ("nngp", "ntk") if ntk else ("nngp",)
-    sums = coarse_sums(coarse, wanted, False, one, two, moves)
-    own1 = coarse_sums(coarse, ("nngp",), True, one, one, moves)
-    own2 = None if x2 is None else coarse_sums(coarse, ("nngp",), True, two, two, moves)
-    return coarse_images(coarse, x2 is None, (one, two), (sums, own1, own2))
+    one = WELL.side_of(coarse.stage, numbers, x1, going())
+    two = one if x2 is None else WELL.side_of(coarse.stage, numbers, x2, going())
+    same = x2 is None
+
+    def sums(wanted: tuple[str, ...], first: Side, second: Side, *, own: bool) -> list[Parts]:
+        half = own or same
+        shares = dealt(*displacements(coarse.stage.around, half=half))
+        weighed = [(moves, weights.astype(first.end.dtype)) for moves, weights in shares]
+        return [coarse_sums(coarse, wanted, own, first, second, *m, going()) for m in weighed]
+
+    cross = sums(("nngp", "ntk") if ntk else ("nngp",), one, two, own=False)
+    own1, own2 = ([] if same else sums(("nngp",), s, s, own=True) for s in (one, two))
+    return coarse_images(coarse, same, (one, two), (cross, own1, own2))

@@ -16,6 +16,7 @@ from widelimit.interpret import facts
 from widelimit.layers import Layer
 
 from ._inputs import as_batch, shape_for
+from ._pixel_laws import pairs_of_images_agree, pixels_are_positive, single_precision_of_pixels
 
 Law = Callable[[Layer, np.random.Generator], None]
 
@@ -138,6 +139,9 @@ NETWORK_LAWS: tuple[Law, ...] = (
 )
 
 PIXEL_LAWS: tuple[Law, ...] = (
+    pixels_are_positive,
+    pairs_of_images_agree,
+    single_precision_of_pixels,
     text_round_trip,
     shape_and_finite_agree,
     finite_networks_approach_the_limit,
@@ -148,7 +152,8 @@ PIXEL_LAWS: tuple[Law, ...] = (
 def check_network(net: Layer, key: Seed = 0) -> None:
     """Run every law on a network; raises `AssertionError` at the first that fails.
 
-    A network that reads pixels is asked for those that speak of its finite twins and of its text.
+    A network that reads pixels is asked for those of `PIXEL_LAWS`; that layers with pixels fit together is in
+    `RELATIONS`, for `check_relation`.
 
     Args:
         net: The network; use it for a layer of your own, put between widelimit's.
