@@ -21,7 +21,7 @@ ORDER = (
     {"regression", "extend"},
     {"dynamics"},
     {"training", "analysis"},
-    {"estimators", "plot", "testing", "extend", "explorer"},
+    {"estimators", "plot", "testing", "extend", "explorer", "compat"},
     {"experiments"},
     {"cli"},
 )

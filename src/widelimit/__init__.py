@@ -77,6 +77,7 @@ from .layers import wide_resnet as wide_resnet
 
 if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the table below
     from . import analysis as analysis
+    from . import compat as compat
     from . import dynamics as dynamics
     from . import estimators as estimators
     from . import experiments as experiments
@@ -120,6 +121,7 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
 else:
     _LATER = {
         "analysis": "bounds learning_curve signal smoothness spectrum",
+        "compat": "",
         "dynamics": "Trained ensemble train",
         "estimators": "",
         "experiments": "",
