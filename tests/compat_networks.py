@@ -213,11 +213,20 @@ def inputs():
     }
 
 
-def kernels(stax):
+# What the everyday tests run; all of them are run by `make test-bridges`.
+EVERYDAY = {
+    *("five minutes", "cook-book", "product", "ABRelu", "Gaussian", "LayerNorm"),
+    *("Dropout", "repeat", "wide resnet", "AvgPool", "ImageResize"),
+}
+
+
+def kernels(stax, everyday=False):
     """Both kernels of points and of images, by name."""
     data, found = inputs(), {}
     for networks, kind in ((POINTS, "points"), (IMAGES, "images")):
         for name, build in networks.items():
+            if everyday and name not in EVERYDAY:
+                continue
             x = np.concatenate(data["small" if name == "no read-out" else kind])
             kernel_fn = build(stax)[2]
             if name in WITHOUT_NTK:
@@ -226,8 +235,9 @@ def kernels(stax):
             both = kernel_fn(x, None, ("nngp", "ntk"))
             found[f"{name}, nngp"], found[f"{name}, ntk"] = both
     x1, x2 = data["sequences"]
-    found["attention, ntk"] = attention(stax)[2](x1, x2, "ntk")
-    found["graphs, ntk"] = graphs(stax)[2](x1, x2, "ntk", pattern=data["graphs"])
+    if not everyday:
+        found["attention, ntk"] = attention(stax)[2](x1, x2, "ntk")
+        found["graphs, ntk"] = graphs(stax)[2](x1, x2, "ntk", pattern=data["graphs"])
     x1[1, 3:], x2[0, 4:] = 100.0, 100.0
     found["masks, ntk"] = sequences(stax)[2](x1, x2, "ntk", mask_constant=100.0)
     return found

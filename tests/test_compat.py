@@ -1,6 +1,7 @@
 """neural-tangents' scripts after a change of the import: its numbers, its names, its conventions."""
 
 import json
+import os
 import warnings
 
 import jax
@@ -14,6 +15,7 @@ import widelimit as wl
 import widelimit.compat as nt
 from widelimit.compat import predict, stax
 
+ALL = bool(os.environ.get("WIDELIMIT_ALL"))  # `make test-bridges`
 GOLDEN = json.loads(scripts.STORE.read_text())
 # Both integrate here.
 LOOSE = {"Gabor": 1e-11}
@@ -42,8 +44,8 @@ def lightly():
 @pytest.mark.usefixtures("lightly")
 def test_kernels_are_those_of_neural_tangents():
     """Where x = x' its own values carry an error of 1e-8 for activations with a kink; ours are exact there."""
-    found = scripts.kernels(stax)
-    assert found.keys() == GOLDEN["kernels"].keys()
+    found = scripts.kernels(stax, everyday=not ALL)
+    assert ALL is (found.keys() == GOLDEN["kernels"].keys())
     errors = worst(found, GOLDEN["kernels"], diagonal=False)
     wrong = {n: e for n, e in errors.items() if e > LOOSE.get(n.partition(",")[0], 1e-12)}
     assert not wrong
@@ -70,6 +72,8 @@ def test_predictions_are_those_of_neural_tangents():
         assert found.keys() == GOLDEN["predictions"].keys()
         errors = worst(found, GOLDEN["predictions"])
         assert max(errors.values()) < 1e-11, max(errors, key=errors.get)
+        if not ALL:
+            return
         # Its solver has a tolerance of 1.4e-8.
         errors = worst(scripts.by_solver(stax, predict), GOLDEN["by solver"])
         assert max(errors.values()) < 1e-6
@@ -175,10 +179,10 @@ def test_finite_networks(key):
     assert np.allclose(both.nngp, f @ f.T / 2, rtol=1e-5)
     product = nt.empirical_ntk_vp_fn(by_hand, x, None, params)(f)
     assert np.allclose(product, jnp.einsum("ijkl,jl->ik", full, f), rtol=1e-4, atol=1e-4)
-    sampled = nt.monte_carlo_kernel_fn(init_fn, apply_fn, key, [10, 40])(x, None, "ntk")
+    sampled = nt.monte_carlo_kernel_fn(init_fn, apply_fn, key, [3, 9])(x, None, "ntk")
     first, second = sampled
     limit = kernel_fn(x, None, "ntk")
-    assert jnp.abs(second - limit).max() < 0.15 * limit.max()
+    assert jnp.abs(second - limit).max() < 0.25 * limit.max()
     assert not np.allclose(first, second)
     batched = nt.batch(lambda a, b, get: kernel_fn(a, b, get), batch_size=2)
     assert np.allclose(batched(x, None, "ntk"), limit, rtol=1e-5)
@@ -223,6 +227,7 @@ def test_the_warning_of_times_names_the_factor():
     assert np.isclose(predict.max_learning_rate(kernel_fn(x, None, "ntk"), y.size), limit)
 
 
+@pytest.mark.skipif(not ALL, reason="compiles a solver; `make test-bridges` runs it")
 def test_a_state_in_a_state_out():
     loss = lambda f, y: ((f - y) ** 2).sum() / 2
     k, y = np.diag([1.0, 2.0]), np.ones((2, 1))
