@@ -26,6 +26,7 @@ from .finite import FiniteNetwork as FiniteNetwork
 from .finite import empirical_ntk as empirical_ntk
 from .finite import empirical_ntk_matvec as empirical_ntk_matvec
 from .finite import finite as finite
+from .finite import lift as lift
 from .finite import linearise as linearise
 from .finite import linearize as linearize
 from .finite import monte_carlo_kernels as monte_carlo_kernels
@@ -83,10 +84,13 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
     from . import experiments as experiments
     from . import explorer as explorer
     from . import extend as extend
+    from . import gpjax as gpjax
+    from . import gpytorch as gpytorch
     from . import linalg as linalg
     from . import plot as plot
     from . import regression as regression
     from . import testing as testing
+    from . import torch as torch
     from . import training as training
     from . import width as width
     from .analysis import bounds as bounds
@@ -127,6 +131,8 @@ else:
         "experiments": "",
         "explorer": "explore",
         "extend": "",
+        "gpjax": "",
+        "gpytorch": "",
         "linalg": "",
         "plot": "",
         "regression": (
@@ -134,7 +140,17 @@ else:
             "gram log_marginal_likelihood posterior prior ridge"
         ),
         "testing": "",
+        "torch": "",
         "training": "Training kernel_ellipse optimise optimise_many progress_bar stability",
         "width": "Fluctuations fluctuations ntk_drift",
     }
-    __getattr__, __dir__ = _lazy(__name__, _LATER, extras={"estimators": "sklearn"})
+    __getattr__, __dir__ = _lazy(
+        __name__,
+        _LATER,
+        extras={
+            "estimators": "sklearn",
+            "gpjax": "gpjax",
+            "gpytorch": "gpytorch",
+            "torch": "torch",
+        },
+    )

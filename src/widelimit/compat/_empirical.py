@@ -85,7 +85,7 @@ def empirical_ntk_fn(
             _axes(trace_axes, rank, "trace_axes"),
             _axes(diagonal_axes, rank, "diagonal_axes"),
         )
-        compute = functools.partial(empirical_ntk, model, params)
+        compute: Foreign = functools.partial(empirical_ntk, model, params)
         if isinstance(model, ApplyFn):
             compute = functools.partial(model.finite.ntk, params)
         if len(traced) == len(shape) == 1:
@@ -122,9 +122,10 @@ def empirical_nngp_fn(
         second = first if x2 is None else f(params, x2, **options)
         traced = _axes(trace_axes, first.ndim, "trace_axes")
         kept = _axes(diagonal_axes, first.ndim, "diagonal_axes")
+        letters = "bcdefghijklm"[: first.ndim - 1], "nopqrstuvwxy"[: first.ndim - 1]
         numbers = jnp if isinstance(first, jax.Array) else np
-        whole = numbers.tensordot(first, second, 0)
-        return _reduced(numbers.moveaxis(whole, first.ndim, 1), first.ndim, traced, kept)
+        whole = numbers.einsum(f"a{letters[0]},z{letters[1]}->az{''.join(letters)}", first, second)
+        return _reduced(whole, first.ndim, traced, kept)
 
     return kernel_fn
 
