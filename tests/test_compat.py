@@ -179,10 +179,10 @@ def test_finite_networks(key):
     assert np.allclose(both.nngp, f @ f.T / 2, rtol=1e-5)
     product = nt.empirical_ntk_vp_fn(by_hand, x, None, params)(f)
     assert np.allclose(product, jnp.einsum("ijkl,jl->ik", full, f), rtol=1e-4, atol=1e-4)
-    sampled = nt.monte_carlo_kernel_fn(init_fn, apply_fn, key, [3, 9])(x, None, "ntk")
+    sampled = nt.monte_carlo_kernel_fn(init_fn, apply_fn, key, [2, 4])(x, None, "ntk")
     first, second = sampled
     limit = kernel_fn(x, None, "ntk")
-    assert jnp.abs(second - limit).max() < 0.25 * limit.max()
+    assert jnp.abs(second - limit).max() < 0.4 * limit.max()
     assert not np.allclose(first, second)
     batched = nt.batch(lambda a, b, get: kernel_fn(a, b, get), batch_size=2)
     assert np.allclose(batched(x, None, "ntk"), limit, rtol=1e-5)

@@ -13,15 +13,15 @@ nn = eqx.nn
 
 
 def test_a_lifted_network_has_the_covariance_of_sampled_modules(key):
-    """2000 MLPs of width 64, within 4.5 standard errors and O(1/n)."""
+    """1000 MLPs of width 64, within 4.5 standard errors and O(1/n)."""
     x = jax.random.normal(key, (3, 4))
     make = lambda k: nn.MLP(4, 1, 64, 2, key=k)
-    outputs = jax.jit(jax.vmap(lambda k: jax.vmap(make(k))(x)[:, 0]))(jax.random.split(key, 2000))
+    outputs = jax.jit(jax.vmap(lambda k: jax.vmap(make(k))(x)[:, 0]))(jax.random.split(key, 1000))
     products = np.asarray(outputs)[:, :, None] * np.asarray(outputs)[:, None]
     exact = np.asarray(wl.nngp(wl.lift(make(key)), np.asarray(x)))
     error = products.std(0) / np.sqrt(len(products))
     assert (np.abs(products.mean(0) - exact) < 4.5 * error + 2 / 64 * exact.max()).all()
-    assert (error < 0.1 * exact.max()).all()
+    assert (error < 0.15 * exact.max()).all()
 
 
 def test_sequences_are_read(key):
@@ -117,7 +117,7 @@ def test_projection_agrees_within_its_errors(model):
     assert (found.stderr > 0.4 * theory).all()
     few = {"project": 3, "key": 3}
     whole = wl.empirical_ntk(*model, x, **few).mean
-    cross = wl.empirical_ntk(*model, x[:2], x[1:], batch_size=1, **few).mean
+    cross = wl.empirical_ntk(*model, x[:2], x[1:], **few).mean
     assert np.allclose(cross, whole[:2, 1:], rtol=1e-4, atol=1e-4)
     kept = np.einsum("ijaa->ija", whole)
     assert np.allclose(wl.empirical_ntk(*model, x, outputs="diagonal", **few).mean, kept, rtol=1e-4)
