@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test fuzz mutants reproduce explorer format benchmarks clean
+.PHONY: demo test test-bridges fuzz mutants reproduce explorer format benchmarks clean
 
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found."; exit 1; }
@@ -24,7 +24,20 @@ test: $(READY)  ## formatter, linter, type checker, doctests, examples, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
+	@$(BIN)/python -c "import torch" 2>/dev/null || echo "PyTorch is not in $(VENV): make test-bridges tests the bridges."
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=10
+
+BRIDGES := .venv-bridges
+$(BRIDGES)/.ready: pyproject.toml
+	test -x $(BRIDGES)/bin/python || $(PYTHON) -m venv $(BRIDGES)
+	$(BRIDGES)/bin/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0'
+	$(BRIDGES)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,torch,gpytorch,gpjax]'
+	touch $(BRIDGES)/.ready
+
+test-bridges: $(BRIDGES)/.ready  ## PyTorch, GPyTorch, BoTorch, GPJax, all of compat, in an environment of their own
+	WIDELIMIT_ALL=1 $(BRIDGES)/bin/python -m pytest -q -n 2 tests/bridges tests/test_compat.py \
+	  src/widelimit/torch src/widelimit/gpytorch.py src/widelimit/gpjax.py
+	$(BRIDGES)/bin/python benchmarks/laws.py > docs/laws.md
 
 explorer:  ## the page of `widelimit explore`, from its sources; needs Node, and the network once
 	cd explorer && npm ci --no-fund --no-audit && npm run --silent check && npm run --silent build
@@ -44,4 +57,4 @@ benchmarks: $(READY)
 	$(BIN)/python benchmarks/kernels.py
 
 clean:
-	rm -rf $(VENV) demo reproduction .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BRIDGES) demo reproduction .pytest_cache .ruff_cache .hypothesis

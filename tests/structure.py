@@ -21,7 +21,8 @@ ORDER = (
     {"regression", "extend"},
     {"dynamics"},
     {"training", "analysis"},
-    {"estimators", "plot", "testing", "extend", "explorer"},
+    {"estimators", "plot", "testing", "extend", "explorer", "compat", "torch"},
+    {"gpytorch", "gpjax"},
     {"experiments"},
     {"cli"},
 )

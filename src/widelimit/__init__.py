@@ -26,6 +26,7 @@ from .finite import FiniteNetwork as FiniteNetwork
 from .finite import empirical_ntk as empirical_ntk
 from .finite import empirical_ntk_matvec as empirical_ntk_matvec
 from .finite import finite as finite
+from .finite import lift as lift
 from .finite import linearise as linearise
 from .finite import linearize as linearize
 from .finite import monte_carlo_kernels as monte_carlo_kernels
@@ -77,15 +78,19 @@ from .layers import wide_resnet as wide_resnet
 
 if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the table below
     from . import analysis as analysis
+    from . import compat as compat
     from . import dynamics as dynamics
     from . import estimators as estimators
     from . import experiments as experiments
     from . import explorer as explorer
     from . import extend as extend
+    from . import gpjax as gpjax
+    from . import gpytorch as gpytorch
     from . import linalg as linalg
     from . import plot as plot
     from . import regression as regression
     from . import testing as testing
+    from . import torch as torch
     from . import training as training
     from . import width as width
     from .analysis import bounds as bounds
@@ -120,11 +125,14 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
 else:
     _LATER = {
         "analysis": "bounds learning_curve signal smoothness spectrum",
+        "compat": "",
         "dynamics": "Trained ensemble train",
         "estimators": "",
         "experiments": "",
         "explorer": "explore",
         "extend": "",
+        "gpjax": "",
+        "gpytorch": "",
         "linalg": "",
         "plot": "",
         "regression": (
@@ -132,7 +140,17 @@ else:
             "gram log_marginal_likelihood posterior prior ridge"
         ),
         "testing": "",
+        "torch": "",
         "training": "Training kernel_ellipse optimise optimise_many progress_bar stability",
         "width": "Fluctuations fluctuations ntk_drift",
     }
-    __getattr__, __dir__ = _lazy(__name__, _LATER, extras={"estimators": "sklearn"})
+    __getattr__, __dir__ = _lazy(
+        __name__,
+        _LATER,
+        extras={
+            "estimators": "sklearn",
+            "gpjax": "gpjax",
+            "gpytorch": "gpytorch",
+            "torch": "torch",
+        },
+    )

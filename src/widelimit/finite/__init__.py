@@ -11,6 +11,7 @@ from ._forward import apply_weights as apply_weights
 from ._forward import forward as forward
 from ._init import draw as draw
 from ._init import draw_weights as draw_weights
+from ._lift import lift as lift
 from ._make import finite as finite
 from ._network import FiniteNetwork as FiniteNetwork
 from ._sample import Estimate as Estimate

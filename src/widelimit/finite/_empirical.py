@@ -1,8 +1,7 @@
 """The empirical tangent kernel of any differentiable function of a parameter tree."""
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import overload
 
 import equinox as eqx
 import jax
@@ -22,17 +21,19 @@ from widelimit._base.arrays import (
 )
 from widelimit._base.names import unknown
 from widelimit._base.scalars import as_count
-from widelimit._base.types import Tensor
+from widelimit._base.types import Seed, Tensor
 
 from ._foreign import as_model
 from ._jacobians import Model, Task, by_jacobians, by_products, cheaper, product
+from ._project import by_projection
+from ._sample import Estimate
 from ._tangent import OUTPUTS
+from ._where import Where, trained
 
 _METHODS = {"jacobian": by_jacobians, "products": by_products}
 
-Where = Callable[[Any], Any]
 
-
+@overload
 def empirical_ntk(
     apply: Model,
     params: PyTree,
@@ -43,7 +44,36 @@ def empirical_ntk(
     method: str | None = None,
     batch_size: int | None = None,
     where: Where | None = None,
-) -> Float[Tensor, "n1 n2 *outputs"]:
+    project: None = None,
+    key: Seed = 0,
+) -> Float[Tensor, "n1 n2 *outputs"]: ...
+@overload
+def empirical_ntk(
+    apply: Model,
+    params: PyTree,
+    x1: ArrayLike,
+    x2: ArrayLike | None = None,
+    *,
+    outputs: str = "full",
+    method: str | None = None,
+    batch_size: int | None = None,
+    where: Where | None = None,
+    project: int,
+    key: Seed = 0,
+) -> Estimate: ...
+def empirical_ntk(
+    apply: Model,
+    params: PyTree,
+    x1: ArrayLike,
+    x2: ArrayLike | None = None,
+    *,
+    outputs: str = "full",
+    method: str | None = None,
+    batch_size: int | None = None,
+    where: Where | None = None,
+    project: int | None = None,
+    key: Seed = 0,
+) -> Float[Tensor, "n1 n2 *outputs"] | Estimate:
     r"""The tangent kernel $\hat\Theta(x,x')=\partial_\theta f(x)\,\partial_\theta f(x')^\top$ of any model.
 
     For a `FiniteNetwork` its method `ntk` is much faster; this function needs to know nothing of
@@ -65,10 +95,17 @@ def empirical_ntk(
         batch_size: Points that are looked at together; None: as many as memory allows (512 MiB of
             Jacobians, which are contracted in pieces).
         where: Picks the part of `params` that is trained, as `lambda p: p["params"]["Dense_2"]`: the kernel
-            of one layer. That of the last one is the empirical NNGP kernel. None: all.
+            of one layer. That of the last one is the empirical NNGP kernel. Or a tree of truth values, shaped like
+            `params`; or text, which picks the arrays whose path contains it ("adapter"). None: all.
+        project: For very many parameters: gradients are projected to this many random numbers. It costs one
+            push-forward through the model for each, and the memory of one more copy of the parameters. The answer is
+            then an estimate of which the standard error is known, about
+            $\sqrt{(\hat\Theta_{ii}\hat\Theta_{jj}+\hat\Theta_{ij}^2)/\mathrm{project}}$.
+        key: For `project`.
 
     Returns:
-        The kernel; of shape (n1, n2) for a single output. NumPy in, NumPy out.
+        The kernel; of shape (n1, n2) for a single output. NumPy in, NumPy out. With `project` a record with `mean`,
+        `std` (of one direction), `stderr` and `samples`, which differ from the kernel by chance alone.
 
     Example:
         >>> import widelimit as wl
@@ -77,6 +114,9 @@ def empirical_ntk(
         >>> wl.empirical_ntk(model, params, jnp.array([[1.0, 2.0], [3.0, 4.0]]))  # x x^T + 1
         Array([[ 6., 12.],
                [12., 26.]], dtype=float32)
+        >>> found = wl.empirical_ntk(model, params, jnp.array([[1.0, 2.0]]), project=1000)
+        >>> bool(abs(found.mean[0, 0] - 6) < 4 * found.stderr[0, 0])
+        True
 
     Reference:
         Novak, Sohl-Dickstein and Schoenholz (2022), Fast finite width neural tangent kernel.
@@ -85,13 +125,26 @@ def empirical_ntk(
     if method is not None and method not in _METHODS:
         raise ValueError(unknown("method", method, _METHODS))
     size = None if batch_size is None else as_count(batch_size, "batch_size", minimum=1)
+    tail = () if outputs == "trace" or task.k == 1 else shape * (2 if outputs == "full" else 1)
+    shaped = lambda kernel: kernel.reshape(*kernel.shape[:2], *tail)
     with convention(inputs):
+        if project is not None:
+            directions = _directions(project, method, (live, inputs.x1, inputs.x2))
+            found = by_projection(task, live, inputs, directions, key, size)
+            return Estimate._make([*map(shaped, found[:3]), found.samples])
         method = method or cheaper(task, live, inputs)
-        kernel = _METHODS[method](task, live, inputs, size)
-        pair = kernel.shape[:2]
-        if outputs == "trace" or task.k == 1:
-            return inputs.answer(kernel.reshape(pair))
-        return inputs.answer(kernel.reshape(*pair, *shape, *(shape if outputs == "full" else ())))
+        return inputs.answer(shaped(_METHODS[method](task, live, inputs, size)))
+
+
+def _directions(project: int, method: str | None, given: PyTree) -> int:
+    """A number of random directions, where they can be drawn."""
+    if method is not None:
+        raise ValueError(f"project is a method of its own; leave out method={method!r}.")
+    if is_transformed(given):
+        raise ValueError(
+            "project draws directions one after another and cannot be jitted or differentiated; call it outside."
+        )
+    return as_count(project, "project", minimum=2)
 
 
 def empirical_ntk_matvec(
@@ -157,28 +210,12 @@ def _task(
         raise ValueError(unknown("value of outputs", outputs, OUTPUTS))
     with convention(inputs):
         shape = _check_model(apply, params, inputs.x1)
-        live, frozen = eqx.partition(params, _trained(params, where))
+        live, frozen = eqx.partition(params, trained(params, where))
         if not jax.tree.leaves(live):
             raise ValueError(
                 "There are no floating point arrays to differentiate in what was picked."
             )
         return Task(apply, frozen, outputs, math.prod(shape)), live, inputs, shape
-
-
-def _trained(params: PyTree, where: Where | None) -> PyTree:
-    """Which leaves are differentiated."""
-    if where is None:
-        return jax.tree.map(eqx.is_inexact_array, params)
-    try:
-        none = jax.tree.map(lambda _: False, params)
-        some = lambda part: jax.tree.map(lambda _: True, part)
-        picked = eqx.tree_at(where, none, replace_fn=some)
-    except Exception as error:
-        raise ValueError(
-            f"where must pick a part of params, as lambda p: p['dense']; it gave "
-            f"{type(error).__name__}: {str(error)[:160]}."
-        ) from error
-    return jax.tree.map(lambda p, flag: flag and eqx.is_inexact_array(p), params, picked)
 
 
 def _settle(params: PyTree, x1: ArrayLike, x2: ArrayLike | None) -> Inputs:

@@ -5,7 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from widelimit._base.arrays import Inputs, is_transformed
 from widelimit._base.thresholds import DIAGONAL_CHUNK, MATVEC_ENTRIES
@@ -43,7 +43,7 @@ def diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
             form, numbers = looped(form, known(numbers))
         plan = Plan(form, request.wanted, "layers", None, how)
         if not (fixed and inputs.numpy):
-            out = _diagonal_on_device(plan, numbers, jnp.asarray(x), dies)
+            out = _diagonal_on_device(plan, numbers, jnp.asarray(x), jnp.asarray(dies))
             return tuple(m.astype(inputs.dtype) for m in out)
         points = host_points(x)
         step = min(capacity(len(x)), DIAGONAL_CHUNK)
@@ -61,9 +61,9 @@ def diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _diagonal_on_device(
-    plan: Plan, numbers: Numbers, x: Float[Array, "n d"], dies: bool
+    plan: Plan, numbers: Numbers, x: Float[Array, "n d"], dies: Bool[Array, ""]
 ) -> tuple[Float[Array, " n"], ...]:
-    layers = ByLayers(join(plan.form, numbers), plan, jnp.asarray(dies))
+    layers = ByLayers(join(plan.form, numbers), plan, dies)
     exact = layers.diagonal(as_points(x))
     return tuple(exact[name] for name in plan.wanted)
 

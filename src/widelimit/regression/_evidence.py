@@ -18,7 +18,7 @@ from widelimit.layers import Layer
 from widelimit.linalg import Cholesky
 
 from ._as_problem import as_problem
-from ._family import Family, Numbers, Template
+from ._family import Family, Numbers, family_of
 from ._fit import Ridge, evidence, fit
 from ._kernel import as_kernel
 from ._problem import Problem
@@ -268,13 +268,7 @@ def _family(
         if start is not None:
             raise ValueError("start names the arguments of a function; a network has its numbers.")
         as_kernel(net, "nngp")
-        leaves, structure = jax.tree.flatten(net)
-        leaves = [float(v) for v in leaves]
-        fixed = tuple(v if v == 0 else None for v in leaves)
-        paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(net)]
-        labels = [p.lstrip(".") for p, v in zip(paths, leaves, strict=True) if v != 0]
-        family = Family(Template(structure, fixed), places=tuple(labels))
-        return family, np.array([v for v in leaves if v != 0])
+        return family_of(net)
     if not callable(net) or not start:
         raise TypeError(
             "A network was expected, or a function that builds one together with "

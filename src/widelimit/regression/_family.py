@@ -102,6 +102,24 @@ class Family:
         return out
 
 
+def family_of(net: Layer) -> tuple[Family, Numbers]:
+    """The networks that differ from this one in its numbers, but for those that are exactly 0; and its numbers.
+
+    Example:
+        >>> import widelimit as wl
+        >>> family, numbers = family_of(wl.Dense(b_std=0.5) >> wl.Phi("relu") >> wl.Dense())
+        >>> family.named(numbers)
+        {'layers[0].w_std': 1.0, 'layers[0].b_std': 0.5, 'layers[2].w_std': 1.0}
+    """
+    leaves, structure = jax.tree.flatten(net)
+    leaves = [float(v) for v in leaves]
+    fixed = tuple(v if v == 0 else None for v in leaves)
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(net)]
+    labels = [p.lstrip(".") for p, v in zip(paths, leaves, strict=True) if v != 0]
+    family = Family(Template(structure, fixed), places=tuple(labels))
+    return family, np.array([v for v in leaves if v != 0])
+
+
 def _tiles(
     x: Float[np.ndarray, "n d"],
 ) -> Iterator[tuple[slice, slice, Float[np.ndarray, "_ d"], Float[np.ndarray, "_ d"] | None]]:

@@ -2,11 +2,15 @@
 
 `check_activation(mine)`, `check_network(net)` and `check_relation(r, rng)` for r in `RELATIONS` raise at the first law
 that fails; `check_width(net)` draws networks and compares their scatter with theory; `missing_rules(layer)` lists what
-a layer of your own cannot answer yet.
+a layer of your own cannot answer yet. `check_kernel(k)` runs laws on a kernel of any library.
 """
 
 from ._activation_laws import ACTIVATION_LAWS as ACTIVATION_LAWS
 from ._activation_laws import check_activation as check_activation
+from ._check_kernel import KernelReport as KernelReport
+from ._check_kernel import check_kernel as check_kernel
+from ._check_kernel import examine_kernel as examine_kernel
+from ._kernel_laws import KERNEL_LAWS as KERNEL_LAWS
 from ._missing import Missing as Missing
 from ._missing import missing_rules as missing_rules
 from ._network_laws import NETWORK_LAWS as NETWORK_LAWS

@@ -15,33 +15,22 @@ from widelimit.infinite import kernels, nngp, ntk, prepare
 from widelimit.interpret import facts
 from widelimit.layers import Layer
 
-from ._inputs import as_batch, shape_for
+from ._inputs import as_batch, assert_bounded, assert_gram, shape_for, unlike_points
 from ._pixel_laws import pairs_of_images_agree, pixels_are_positive, single_precision_of_pixels
 
 Law = Callable[[Layer, np.random.Generator], None]
 
 
-def _inputs(rng: np.random.Generator, n: int = 6, d: int = 3) -> np.ndarray:
-    x = rng.standard_normal((n, d)) * np.exp(rng.standard_normal((n, 1)))
-    x[1] = x[0]  # an input twice
-    x[2] = -x[0]  # and its opposite
-    return x
-
-
 def gram_is_symmetric_and_positive(net: Layer, rng: np.random.Generator) -> None:
     """Both kernel matrices are symmetric, and positive semidefinite up to rounding."""
     exact = all(act.closed_form for act in facts(net).activations)
-    for matrix in kernels(net, _inputs(rng)):
-        assert np.isfinite(matrix).all()
-        slack = (1e-14 if exact else 1e-10) * np.abs(matrix).max()
-        np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12, atol=slack)
-        eigenvalues = np.linalg.eigvalsh(matrix)
-        assert eigenvalues[0] > -1e-10 * eigenvalues[-1]
+    for matrix in kernels(net, unlike_points(rng)):
+        assert_gram(matrix, 1e-14 if exact else 1e-10)
 
 
 def parts_agree(net: Layer, rng: np.random.Generator) -> None:
     """The kernel of a part is a part of the kernel, an input against its copy included."""
-    x = _inputs(rng)
+    x = unlike_points(rng)
     for fn in (nngp, ntk):
         whole = fn(net, x)
         scale = 1e-13 * np.abs(whole).max()
@@ -51,7 +40,7 @@ def parts_agree(net: Layer, rng: np.random.Generator) -> None:
 
 def both_paths_agree(net: Layer, rng: np.random.Generator) -> None:
     """On a sphere the profile and the layer-by-layer path give the same numbers."""
-    x = _inputs(rng)
+    x = unlike_points(rng)
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     kernel = prepare(net)
     for a, b in zip(kernel.by("layers").both(x), kernel.by("profile").both(x), strict=True):
@@ -60,15 +49,14 @@ def both_paths_agree(net: Layer, rng: np.random.Generator) -> None:
 
 def unusual_inputs_are_inputs(net: Layer, rng: np.random.Generator) -> None:
     """A zero vector, tiny vectors, near-duplicates in angle, in norm and in both: still a kernel."""
-    x = _inputs(rng)
+    x = unlike_points(rng)
     x[1] = x[0] + 1e-8 * rng.standard_normal(3)
     x[2] = x[0] * (1 + 1e-8)
     x[3], x[4] = 0, 1e-150 * x[5]
     whole, crossed = kernels(net, x), kernels(net, x, x.copy())
     for matrix, other in zip(whole, crossed, strict=True):
         assert np.isfinite(matrix).all()
-        size = np.sqrt(np.diag(matrix))
-        assert (np.abs(matrix) <= np.outer(size, size) * (1 + 1e-12)).all()
+        assert_bounded(matrix)
         np.testing.assert_allclose(np.diag(other), np.diag(matrix), rtol=1e-12)
 
 
@@ -81,7 +69,7 @@ def text_round_trip(net: Layer, rng: np.random.Generator) -> None:
 
 def single_precision_is_close(net: Layer, rng: np.random.Generator) -> None:
     """float32 inputs give float32 kernels that agree with float64, NumPy and JAX alike."""
-    x = _inputs(rng).astype(np.float32)
+    x = unlike_points(rng).astype(np.float32)
     exact = kernels(net, x.astype(np.float64))
     single = kernels(net, x)
     on_device = kernels(net, jax.numpy.asarray(x))
