@@ -394,7 +394,9 @@ def fuzz(calls: int, seed: int, *, wider: bool = False) -> list[str]:
     grammar = GRAMMAR | (more if wider else {})
     choose = random.Random(seed)
     found = {}
-    for _ in range(calls):
+    for number in range(calls):
+        if number and number % 100 == 0:
+            print(f"{number} calls, {len(found)} findings", file=sys.stderr, flush=True)
         tree = draw("call", choose, grammar)
         what = finding(str(tree))
         if what and len(found) < 30:
