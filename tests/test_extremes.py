@@ -161,3 +161,15 @@ def test_logistic_functions_against_many_digits(activation):
             root = np.sqrt(np.diag(want))
             error = np.abs(np.triu(getattr(got, name) - want)) / root / root[:, None]
             assert error.max() < 1e-13, (case["radius"], name, error)
+
+
+def test_beyond_all_numbers_beside_below_them():
+    x = np.array([[1.0, 2, 3], [0.5, 0.1, 0.2]])
+    found = wl.kernels(wl.mlp(30, "monomial(2)"), x)
+    for matrix in found:
+        np.testing.assert_array_equal(matrix, [[np.inf, 0], [0, 0]])
+
+
+def test_numbers_that_the_other_argument_cannot_hold():
+    with pytest.raises(ValueError, match="float32 cannot hold"):
+        wl.ntk(wl.mlp(1), np.array([[1e100, 1.0]]), jnp.ones((2, 2), jnp.float32))

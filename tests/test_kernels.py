@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 
 import widelimit as wl
 from widelimit import testing
+from widelimit._base.arrays import as_inputs
 from widelimit.infinite import _layered
+from widelimit.infinite._evaluate import Request, for_device
+from widelimit.infinite._plan import split
+from widelimit.infinite._whole import _whole
 
 NETWORKS = [
     wl.mlp(3),
@@ -332,3 +336,22 @@ def test_large_matrices_are_symmetric_to_the_last_bit(net, features):
     np.testing.assert_array_equal(small, small.T)
     part = [0, 511, 512, 733, 734, 1099]
     np.testing.assert_allclose(whole[part][:, part], wl.ntk(net, x[part]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("second", [False, True])
+@pytest.mark.parametrize(
+    ("net", "path"), [(wl.mlp(3), "profile"), (wl.mlp(2, b_std=0.3), "layers")]
+)
+def test_in_one_piece_as_on_a_gpu(net, path, second):
+    """The program that a GPU runs for a whole matrix, here on the host."""
+    rng = np.random.default_rng(3)
+    x1, x2 = (rng.normal(size=(n, 7)).astype(np.float32) for n in (40, 30))
+    form, numbers = split(net)
+    inputs = as_inputs(jnp.asarray(x1), jnp.asarray(x2) if second else None)
+    with jax.enable_x64(True):
+        request = Request(form, numbers, ("nngp", "ntk"), path=path)
+        found, nearest = _whole(*for_device(request, inputs))
+    exact = wl.kernels(net, x1.astype(float), x2.astype(float) if second else None)
+    for matrix, other in zip(found, exact, strict=True):
+        np.testing.assert_allclose(matrix, other, rtol=2e-5, atol=2e-6 * np.abs(other).max())
+    assert float(nearest) < 1

@@ -236,4 +236,19 @@ def as_inputs(x1: Any, x2: Any = None) -> Inputs:
         )
     dtype = common_dtype(first, second)
     numpy = not (is_jax(first) or is_jax(second))
-    return Inputs(first.astype(dtype), second.astype(dtype), numpy, dtype)
+    one, two = _narrowed(first, "x1", dtype), _narrowed(second, "x2", dtype)
+    return Inputs(one, two, numpy, dtype)
+
+
+def _narrowed(array: Any, name: str, dtype: Any) -> Any:
+    """The array in the dtype that both arguments share, which may hold less than its own."""
+    if array.dtype == dtype or is_jax(array):
+        return array.astype(dtype)
+    with np.errstate(over="ignore"):
+        narrow = array.astype(dtype)
+    if array.size and not np.isfinite(narrow).all():
+        raise ValueError(
+            f"{name} has numbers up to {np.abs(array).max():.3g}, which {np.dtype(dtype)} cannot hold; the other "
+            f"argument is a JAX array of that dtype. Give both as NumPy arrays, or as JAX arrays in float64."
+        )
+    return narrow

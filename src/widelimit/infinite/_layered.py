@@ -16,7 +16,7 @@ from widelimit.interpret import interpret
 from widelimit.layers import Layer
 
 from ._correlation import Points
-from ._pair import Pair, outer
+from ._pair import Pair, sizes
 from ._plan import Numbers, Plan, join
 
 Matrices = tuple[Float[Array, "..."], ...]
@@ -74,7 +74,7 @@ class ByLayers(NamedTuple):
             out = run_layers(self.net, q1[:, None], q2[None, :], minus, plus, how)
             root1 = jnp.where(keep1[:, None], safe_sqrt(out.q1), 0)
             root2 = jnp.where(keep2[None, :], safe_sqrt(out.q2), 0)
-            return kernel_values(out, self.plan.wanted, outer(root1, root2, minus))
+            return kernel_values(out, self.plan.wanted, sizes(root1, root2, minus))
 
 
 def _stack_of_tiles(

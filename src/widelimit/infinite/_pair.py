@@ -72,7 +72,7 @@ class Pair(State, eqx.Module):
     @property
     def size(self) -> Pairs:
         r"""$\sqrt{q_1q_2}$, by which correlations and tangent kernel are to be multiplied."""
-        return outer(safe_sqrt(self.q1), safe_sqrt(self.q2), self.minus)
+        return sizes(safe_sqrt(self.q1), safe_sqrt(self.q2), self.minus)
 
     def scaled(self, factor: Scalar) -> Self:
         """Correlations stay, variances get the square of the number."""
@@ -248,3 +248,8 @@ def doubled(x: Scalar | Float[Array, "..."]) -> Float[Array, "..."]:
 def outer(a: First, b: Second, like: Pairs) -> Pairs:
     """The product of a quantity of the first inputs with one of the second, in the pairs' dtype."""
     return a.astype(like.dtype) * b.astype(like.dtype)
+
+
+def sizes(a: First, b: Second, like: Pairs) -> Pairs:
+    """The same of two sizes, of which one may be beyond the largest number and the other below the least."""
+    return jnp.where((a == 0) | (b == 0), 0, outer(a, b, like))

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from ._correlation import Points
 from ._layered import ByLayers
-from ._pair import outer
+from ._pair import sizes
 from ._plan import Numbers, Plan, join
 from ._profile import Profiles
 
@@ -59,7 +59,7 @@ class ByProfile(NamedTuple):
         edge2: Float[Array, " c"],
     ) -> tuple[Float[Array, "r c"], ...]:
         """The wanted kernels of one tile."""
-        size = outer(edge1[:, None], edge2[None, :], minus)
+        size = sizes(edge1[:, None], edge2[None, :], minus)
         terms = self.plan.terms or (None,) * len(self.plan.wanted)
         pick = zip(self.plan.wanted, terms, strict=True)
         return tuple(size * getattr(self.profiles, w).at(minus, plus, t) for w, t in pick)
