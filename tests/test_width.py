@@ -130,9 +130,17 @@ def test_widths_enter_by_their_inverses():
     np.testing.assert_allclose(other.nngp_std() * 8**0.5, other.nngp_var**0.5)
 
 
-def test_a_first_layer_shifts_nothing():
-    fl = wl.fluctuations(wl.mlp(1, w_std=1.4, b_std=0.3), SKEW)
+@pytest.mark.parametrize("activation", ["relu", "erf"])
+def test_a_first_layer_shifts_nothing(activation):
+    fl = wl.fluctuations(wl.mlp(1, activation, w_std=1.4, b_std=0.3), SKEW)
     np.testing.assert_allclose([fl.nngp_shift, fl.ntk_shift], 0, atol=1e-13)
+
+
+def test_odd_functions_of_orthogonal_inputs_are_not_shifted():
+    """Without biases the sign of one input is a symmetry; with it K_01 and Theta_01 change theirs."""
+    fl = wl.fluctuations(wl.mlp(3, "erf", w_std=1.4), np.diag([1.0, 0.7]))
+    np.testing.assert_allclose([fl.nngp_shift[0, 1], fl.ntk_shift[0, 1]], 0, atol=1e-14)
+    assert (np.abs(np.diag(fl.ntk_shift)) > 0.01).all()
 
 
 def test_exchange_duplicates_and_order():

@@ -66,6 +66,7 @@ def errors(layers, x):
     found = pair_tensors(net, x[:1], x[1:])
     relative = lambda a, b: np.abs(a - b) / np.where(b == 0, 1, np.abs(b))
     out = {name: relative(getattr(found, name), want[name]).max() for name in ("cov", "b", "f")}
+    assert np.linalg.eigvalsh(found.cov).min() > -1e-13 * np.abs(found.cov).max()
     return out, relative(found.shift, want["shift"]), want
 
 
