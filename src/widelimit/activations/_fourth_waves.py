@@ -100,7 +100,7 @@ def wave_fourth(
     for powers, near, q in zip(sides, small[:2], (cov.q1, cov.q2), strict=True):
         both = zip((near.x, near.y, near.z), powers, strict=True)
         alone.append(_alone(q, odd, [jnp.where(q < _SMALL, a, _own(b, q)) for a, b in both]))
-    found = assembled(*alone, [*slopes, *x, *z, *y])
+    found = assembled(alone[0], alone[1], [*slopes, *x, *z, *y])
     low, high = jnp.minimum(cov.q1, cov.q2), jnp.maximum(cov.q1, cov.q2)
     short = (low < _SMALL) & (high < _MODERATE)
     pick = lambda a, b: tuple(jnp.where(short, u, v) for u, v in zip(a, b, strict=True))
