@@ -1,7 +1,9 @@
 """Small faults put into the numbers, one at a time: do the tests notice?
 
 `python tests/mutants.py COUNT SEED` copies the tree to a temporary folder, changes one operator, comparison or
-number of `infinite/`, `activations/` or `_base/numerics.py`, runs laws and golden values, and prints what survived.
+number of `infinite/`, `activations/`, `width/` or `_base/numerics.py`, runs laws and golden values, and prints what
+survived. `python tests/mutants.py COUNT SEED PART ...` changes only files whose path contains a part, and runs only the
+test files that are named among the parts.
 """
 
 import ast
@@ -15,10 +17,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PLACES = ("infinite", "activations", "_base/numerics.py")
+PLACES = ("infinite", "activations", "width", "_base/numerics.py")
 TESTS = [
     *("tests/test_extremes.py", "tests/test_golden.py", "tests/test_kernels.py"),
-    *("tests/test_activations.py", "tests/test_numerics.py"),
+    *("tests/test_activations.py", "tests/test_numerics.py", "tests/test_width_oracle.py"),
 ]
 SWAPS = {
     ast.Add: ast.Sub,
@@ -82,9 +84,9 @@ def mutate(source: str, choose: random.Random) -> tuple[str, str] | None:
     return ast.unparse(ast.fix_missing_locations(Replace().visit(tree))), words
 
 
-def survives(folder: Path) -> bool:
+def survives(folder: Path, tests: list[str]) -> bool:
     """Whether the tests pass in the copy."""
-    run = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]
+    run = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     env = {**os.environ, "PYTHONPATH": str(folder / "src")}
     try:
         done = subprocess.run(run, cwd=folder, env=env, capture_output=True, timeout=1800)
@@ -93,13 +95,16 @@ def survives(folder: Path) -> bool:
     return done.returncode == 0
 
 
-def main(count: int, seed: int) -> int:
+def main(count: int, seed: int, parts: list[str]) -> int:
     """Print the survivors; their number."""
+    tests = [part for part in parts if part.startswith("tests/")] or TESTS
+    parts = [part for part in parts if part not in tests]
     choose, survivors = random.Random(seed), 0
     base = ROOT / "src" / "widelimit"
     files = [
         f for p in PLACES for f in ([base / p] if p.endswith(".py") else (base / p).glob("*.py"))
     ]
+    files = [f for f in files if not parts or any(part in str(f) for part in parts)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("src", "tests", "pyproject.toml"):
@@ -112,7 +117,7 @@ def main(count: int, seed: int) -> int:
                 continue
             target = folder / path.relative_to(ROOT)
             target.write_text(found[0])
-            lives = survives(folder)
+            lives = survives(folder, tests)
             survivors += lives
             state = "SURVIVED" if lives else "caught"
             print(f"{number} {state} {path.relative_to(base)}:{found[1]}"[:200], flush=True)
@@ -122,4 +127,4 @@ def main(count: int, seed: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]))))
+    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])))
