@@ -1,7 +1,8 @@
 """Small faults put into the numbers, one at a time: do the tests notice?
 
 `python tests/mutants.py COUNT SEED` copies the tree to a temporary folder, changes one operator, comparison or
-number of `infinite/`, `activations/` or `_base/numerics.py`, runs laws and golden values, and prints what survived.
+number of `infinite/`, `activations/`, `width/` or `_base/numerics.py`, runs the tests that concern the file, and prints
+what survived. `python tests/mutants.py COUNT SEED PART ...` changes only files whose path contains a part.
 """
 
 import ast
@@ -15,12 +16,12 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PLACES = ("infinite", "activations", "_base/numerics.py")
+PLACES = ("infinite", "activations", "width", "_base/numerics.py")
 TESTS = ["numerics", "golden", "extremes", "activations", "kernels"]
 # What these files do is tested elsewhere; names begin so.
 ELSEWHERE = {
     ("_table",): ["table"],
-    ("_fourth", "_orthants", "_charts"): ["width"],
+    ("_fourth", "_orthants", "_charts"): ["width_oracle", "width"],
     ("_operator", "_whole", "_tile"): ["operator"],
     ("_kernel.", "_kernels", "_patience"): ["prepare", "kernels"],
     (
@@ -93,6 +94,8 @@ def mutate(source: str, choose: random.Random) -> tuple[str, str] | None:
 
 def tests_of(path: Path) -> list[str]:
     """The tests that should notice a fault in a file."""
+    if path.parent.name == "width":
+        return ["tests/test_width_oracle.py", "tests/test_width.py"]
     own = (tests for names, tests in ELSEWHERE.items() if path.name.startswith(names))
     files = [f"tests/test_{name}.py" for name in next(own, TESTS)]
     return [name for name in files if (ROOT / name).exists()]
@@ -109,13 +112,14 @@ def survives(folder: Path, tests: list[str]) -> bool:
     return done.returncode == 0
 
 
-def main(count: int, seed: int) -> int:
+def main(count: int, seed: int, parts: list[str]) -> int:
     """Print the survivors; their number."""
     choose, survivors = random.Random(seed), 0
     base = ROOT / "src" / "widelimit"
     files = [
         f for p in PLACES for f in ([base / p] if p.endswith(".py") else (base / p).glob("*.py"))
     ]
+    files = [f for f in files if not parts or any(part in str(f) for part in parts)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("src", "tests", "pyproject.toml"):
@@ -138,4 +142,4 @@ def main(count: int, seed: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]))))
+    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])))

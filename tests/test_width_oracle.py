@@ -12,7 +12,15 @@ import pytest
 import widelimit as wl
 from widelimit import Dense, Phi, Residual
 from widelimit._base.compile import quick_jit
-from widelimit.activations import Cov, How, charted, end_of, fourth_moments, local_moments
+from widelimit.activations import (
+    Cov,
+    How,
+    charted,
+    end_of,
+    fourth_moments,
+    fourth_terms,
+    local_moments,
+)
 from widelimit.width._evaluate import pair_tensors
 from widelimit.width._sized import with_widths
 from width_oracle import Rule, corrections
@@ -66,6 +74,7 @@ def errors(layers, x):
     found = pair_tensors(net, x[:1], x[1:])
     relative = lambda a, b: np.abs(a - b) / np.where(b == 0, 1, np.abs(b))
     out = {name: relative(getattr(found, name), want[name]).max() for name in ("cov", "b", "f")}
+    assert np.linalg.eigvalsh(found.cov).min() > -1e-13 * np.abs(found.cov).max()
     return out, relative(found.shift, want["shift"]), want
 
 
@@ -129,7 +138,8 @@ def table(name, q1, q2, rho):
     with jax.enable_x64(True):
         full = lambda value: jnp.full((1, 1), value)
         cov = Cov(full(q1), full(q2), full(1 - rho), full(1 + rho))
-        found = quick_jit(fourth_moments, (0, 2))(act, cov, How())
+        how = How(fourth_terms(act, [q1, q2]))
+        found = quick_jit(fourth_moments, (0, 2))(act, cov, how)
     k = rho * math.sqrt(q1 * q2)
     rule = Rule(name, [[q1, k], [k, q2]])
     t = rule.t[0], rule.t[2]
@@ -162,11 +172,39 @@ def table(name, q1, q2, rho):
 
 
 @pytest.mark.parametrize(
-    "at", [(0.8, 1.3, 0.5), (1e-4, 1e-3, -0.7), (20.0, 0.01, 0.9), (60.0, 40.0, -0.95)]
+    ("name", "at"),
+    [
+        ("erf", (0.8, 1.3, 0.5)),
+        ("erf", (1e-4, 1e-3, -0.7)),
+        ("erf", (20.0, 0.01, 0.9)),
+        ("erf", (60.0, 40.0, -0.95)),
+        ("sin", (0.8, 1.3, -0.9)),
+        ("sin", (1e-4, 1e-3, 0.7)),
+        ("sin", (0.05, 2.0, 0.5)),
+        ("cos", (0.3, 2.5, 0.8)),
+        ("gelu", (0.8, 1.3, 0.5)),  # by series
+        ("gelu", (90.0, 60.0, 0.8)),  # by quadrature
+    ],
 )
-def test_the_error_function_is_elementary(at):
-    for name, value, want in table("erf", *at):
-        assert float(value[0, 0]) == pytest.approx(want, rel=1e-11, abs=1e-300), name
+def test_all_moments(name, at):
+    """Formulas, series and quadratures against means of written-out derivatives."""
+    for what, value, want in table(name, *at):
+        assert float(value[0, 0]) == pytest.approx(want, rel=2e-9, abs=1e-13), what
+
+
+def test_waves_of_high_frequency():
+    """sin(30 x): where variances are large only means of what does not oscillate are left."""
+    for name, odd in (("sin(1, 30)", True), ("cos(1, 30)", False)):
+        act = wl.activations.get(name)
+        with jax.enable_x64(True):
+            full = lambda value: jnp.full((1, 1), value)
+            cov = Cov(full(1.0), full(1.0), full(1e-4), full(2 - 1e-4))
+            found = quick_jit(fourth_moments, (0, 2))(act, cov, How())
+        near = math.exp(-0.09)  # E[cos(u - v)], u - v of variance 0.18
+        assert float(found.slopes.s11[0, 0]) == pytest.approx(900 * near, rel=1e-10)
+        assert float(found.x[1][0, 0]) == pytest.approx(1 + math.exp(-0.36) / 2, rel=1e-12)
+        assert float(found.first.x[0, 0]) == pytest.approx(1.5, rel=1e-14)
+        assert act.parity == ("odd" if odd else "even")
 
 
 def test_four_error_functions_at_large_variances():

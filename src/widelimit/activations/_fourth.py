@@ -7,7 +7,7 @@ $E[\varphi\varphi]$ and $E[\varphi'\varphi']$ in the covariance. By the heat equ
 $s_{ij}=q_1^{i/2}q_2^{j/2}E[\varphi^{(i)}(u)\varphi^{(j)}(v)]/\sqrt{T_1T_2}$ (for kinks: what the derivative of the
 smoothed function is). All of it is free of units, so no norm overflows.
 
-Three ways lead there: a formula (piecewise linear functions), Hermite series (functions without
+Three ways lead there: a formula (piecewise linear functions, erf, waves), Hermite series (functions without
 break points; all series have coefficients that belong to one input, so an entry costs a few short sums), and
 a quadrature in the plane, where there are breaks with the derivatives on the density. That one loses digits
 near $|\rho|=1$, like $\varepsilon(1-\rho^2)^{-2}$; a series nowhere. The formula has the digits also of what
@@ -48,7 +48,7 @@ def fourth_moments(act: Activation, cov: Cov, how: How) -> Fourth:
     cov = Cov(bounded(cov.q1), bounded(cov.q2), cov.minus, cov.plus)
     if how.terms == 0 or act.breaks:
         return fourth_in_plane(act, cov)
-    return _by_series(act, cov, how.terms)
+    return fourth_by_series(act, cov, how.terms)
 
 
 def local_moments(act: Activation, cov: Cov, how: How) -> Local:
@@ -112,7 +112,8 @@ def _coefficients(act: Activation, q: Matrix, terms: int) -> tuple[Array, tuple[
     return jnp.concatenate([*derivatives, found[:, 1:]], axis=1), fourth
 
 
-def _by_series(act: Activation, cov: Cov, terms: int) -> Fourth:
+def fourth_by_series(act: Activation, cov: Cov, terms: int) -> Fourth:
+    """The fourth moments of a function without break points, by Hermite series of so many terms."""
     (a, first), (b, second) = (_coefficients(act, q, terms) for q in (cov.q1, cov.q2))
     left, right = (np.array(side) for side in zip(*_products(), strict=True))
     sums = series(0, a[:, left], b[:, right], cov.rho[None])

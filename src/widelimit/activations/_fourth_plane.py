@@ -69,7 +69,7 @@ def _plane_sums(act: Activation, cov: Cov) -> Float[Array, " moments"]:
         y = [p ** (2 - i) * r**i * d ** (2 - j) * e**j for i, j in COUNTED]
         return jnp.stack([*slopes, *x, *z, *y])
 
-    return plane_integral(act, cov, integrand)
+    return plane_integral(act, cov, integrand, fine=True)
 
 
 def _derivatives(f: Function, z: Array) -> list[Array]:
@@ -136,6 +136,6 @@ def _line_sums(act: Activation, q: Matrix) -> Alone:
                 ]
             )
 
-        return line_integral(act, q, integrand)
+        return line_integral(act, q, integrand, fine=True)
 
     return Alone(*jnp.vectorize(one, signature="()->(k)")(q).transpose((q.ndim, *range(q.ndim))))

@@ -15,6 +15,8 @@ from widelimit._base.thresholds import PLANE_NODES, REACH, STEEP_NODES
 from ._activation import Activation, derivative
 from ._cov import Cov
 
+_FRONT = 6.0  # units of the input; there derivatives of tanh and its like have decayed
+
 
 def line_moment(act: Activation, q: Float[Array, "..."]) -> Float[Array, "..."]:
     """The second moment by a rule that is cut at 0 and at the activation's break points."""
@@ -22,9 +24,14 @@ def line_moment(act: Activation, q: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.vectorize(one)(q)
 
 
-def line_integral(act: Activation, q: Array, integrand: Callable[[Array], Array]) -> Array:
-    """E[integrand(z)] for one variance; of several integrands, stacked, at once."""
-    z, w = _panels(act, [c / jnp.sqrt(q) for c in _fronts(act)], q)
+def line_integral(
+    act: Activation, q: Array, integrand: Callable[[Array], Array], *, fine: bool = False
+) -> Array:
+    """E[integrand(z)] for one variance; of several integrands, stacked, at once.
+
+    `fine`: the integrand has derivatives, so a front has a structure of its own.
+    """
+    z, w = _panels(act, [c / jnp.sqrt(q) for c in _fronts(act) + _sides(act, fine)], q)
     return _summed(integrand(z), w)
 
 
@@ -52,10 +59,17 @@ def _fronts(act: Activation) -> list[float]:
     return sorted({0.0, *act.breaks})
 
 
-def plane_integral(act: Activation, cov: Cov, integrand: Callable[..., Array]) -> Array:
+def _sides(act: Activation, fine: bool) -> list[float]:
+    """Where derivatives of a function without breaks have decayed."""
+    return [-_FRONT, _FRONT] if fine and not act.breaks else []
+
+
+def plane_integral(
+    act: Activation, cov: Cov, integrand: Callable[..., Array], *, fine: bool = False
+) -> Array:
     """E[integrand(z1, u, z2, v)] for one pair, u = sqrt(q1) z1, v = sqrt(q2)(rho z1 + sine z2).
 
-    Of several integrands, stacked, at once.
+    Of several integrands, stacked, at once; `fine` as in `line_integral`.
     """
     sine = safe_sqrt(cov.minus * cov.plus)
     # Below rounding it is noise, which a compiler may evaluate twice and differently: the nodes of
@@ -66,10 +80,12 @@ def plane_integral(act: Activation, cov: Cov, integrand: Callable[..., Array]) -
     for c in _fronts(act):  # u meets the front, and v, which follows u within a few sines
         centre = safe_divide(c / root2, cov.rho)
         outer += [c / root1, centre - 7 * sine, centre + 7 * sine]
+    sides = _sides(act, fine)
+    outer += [c / root1 for c in sides] + [safe_divide(c / root2, cov.rho) for c in sides]
     z1, w1 = _panels(act, outer, cov.minus)
 
     def inner(z1):
-        meets = [safe_divide(c / root2 - cov.rho * z1, sine) for c in _fronts(act)]
+        meets = [safe_divide(c / root2 - cov.rho * z1, sine) for c in _fronts(act) + sides]
         z2, w2 = _panels(act, meets, cov.minus)
         u, v = root1 * z1, root2 * (cov.rho * z1 + sine * z2)
         return _summed(integrand(z1, jnp.broadcast_to(u, v.shape), z2, v), w2)

@@ -94,6 +94,7 @@ def _wave(base: Activation, a: float, b: float, c: float) -> Activation:
         dual_dot=mixed(wave_even, wave_odd),
         mean_dot=mixed(lambda v: wave_mean_dot(v, 1), lambda v: wave_mean_dot(v, -1)),
         gap=lambda q1, q2: wave_gap(q1, q2, double),
+        fourth=None if c else base.fourth,
         parity=None if c else base.parity,
         lipschitz=1.0,
         cites=base.cites,

@@ -8,6 +8,10 @@ from jaxtyping import Array, Bool
 
 from ._activation import Activation, register
 from ._cov import TINY, Cov, Matrix
+from ._fourth import fourth_by_series
+from ._fourth_records import Fourth
+from ._fourth_waves import wave_fourth
+from ._moments import bounded
 
 
 def _roots_apart(q1: Matrix, q2: Matrix) -> Matrix:
@@ -60,6 +64,12 @@ def wave_gap(q1: Matrix, q2: Matrix, sign: float) -> Matrix:
     return missing / (1 + jnp.sqrt(jnp.maximum(1 - missing, 0)))
 
 
+def _fourth(act: Activation, cov: Cov) -> Fourth:
+    cov = Cov(bounded(cov.q1), bounded(cov.q2), cov.minus, cov.plus)
+    series = lambda cov, terms: fourth_by_series(act, cov, terms)
+    return wave_fourth(act.parity == "odd", series, (wave_odd(cov), wave_even(cov)), cov)
+
+
 sin = register(
     Activation(
         "sin",
@@ -68,6 +78,7 @@ sin = register(
         dual_dot=wave_even,
         mean_dot=lambda c: wave_mean_dot(c, 1),
         gap=lambda q1, q2: wave_gap(q1, q2, -1),
+        fourth=lambda c: _fourth(sin, c),
         parity="odd",
         lipschitz=1.0,
         latex=r"\sin x",
@@ -83,6 +94,7 @@ cos = register(
         dual_dot=wave_odd,
         mean_dot=lambda c: wave_mean_dot(c, -1),
         gap=lambda q1, q2: wave_gap(q1, q2, 1),
+        fourth=lambda c: _fourth(cos, c),
         parity="even",
         lipschitz=1.0,
         latex=r"\cos x",
