@@ -32,7 +32,8 @@ PLANE_SECONDS = 5e-4  # of one processor for an entry's quadrature in the plane,
 
 BRIEF_BLOCK = 2**17  # pairs of pixels; up to here compiling a layer costs more than running it
 
-BRIEF_SLICES = 2**17  # pairs of pixels and layers; the same for slices
+BRIEF_MATRIX = 2**20  # the same where the block is the whole of what is asked for
+BRIEF_SLICES = 2**19  # pairs of pixels and layers; the same for slices
 
 SLICE_PAIRS = (
     2**18

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from widelimit._base.numerics import safe_divide, safe_sqrt
+from widelimit.layers import flat_table
 
 from ._correlation import correlation
 from ._pair import Pair, outer
@@ -69,8 +70,10 @@ def windowed(block: Pair, tables: Sequence[Table]) -> Pair:
     k = axes_of(block)
     taps = math.prod(table.shape[1] for table in tables)
     first, second = range(2, 2 + k), range(2 + k, 2 + 2 * k)
-    parts1, parts2 = _taps(block.q1, tables, first), _taps(block.q2, tables, second)
-    total1, total2 = sum(parts1[1:], parts1[0]), sum(parts2[1:], parts2[0])
+    (shares1, total1), (shares2, total2) = (
+        _shares(block.q1, tables, first),
+        _shares(block.q2, tables, second),
+    )
     # In units of each image's largest deviation: products of two would leave the range of float32.
     (s1, over1), (s2, over2) = _in_units(block.q1, total1), _in_units(block.q2, total2)
     weight, over = outer(s1, s2, block.minus), outer(over1, over2, block.minus)
@@ -81,7 +84,11 @@ def windowed(block: Pair, tables: Sequence[Table]) -> Pair:
             summed = _diagonal_sum(summed, table, first[a], second[a])
         return over * summed
 
-    gap = _mixing_gap(parts1, parts2, total1, total2, block.minus)
+    # Half the squared distance of the two vectors of shares: differences first, so nothing cancels.
+    cast = lambda share: (math.sqrt(0.5) * share).astype(block.minus.dtype)
+    gap = jnp.zeros((1,) * block.minus.ndim, block.minus.dtype)
+    for a, b in zip(shares1, shares2, strict=True):
+        gap = gap + (cast(a) - cast(b)) ** 2
     above = None if block.above is None else mean(block.above) + gap
     minus, ntk = mean(block.minus) + gap, mean(block.ntk)
     return Pair(total1 / taps, total2 / taps, minus, above, ntk, block.how)
@@ -100,14 +107,20 @@ def _inverse(total: Array_) -> Array_:
     return safe_divide(jnp.ones_like(root), root)
 
 
-def _taps(q: Array_, tables: Sequence[Table], axes: Sequence[int]) -> list[Array_]:
-    """The variances that each tap reads, 0 where it reads padding; all taps of all axes."""
-    parts = [q]
-    for table, axis in zip(tables, axes, strict=True):
-        if q.shape[axis] == 1 and table.max() > 0:  # the other input's pixels
-            raise ValueError("a variance has no pixels along an axis that it is asked for")
-        parts = [_take(part, table[:, o], axis) for part in parts for o in range(table.shape[1])]
-    return parts
+def _shares(q: Array_, tables: Sequence[Table], axes: Sequence[int]) -> tuple[list[Array_], Array_]:
+    """The share of each tap of a window, 0 where it reads padding, and the sum of what all taps read."""
+    sites = tuple(q.shape[axis] for axis in axes)
+    table = flat_table(tables, sites)
+    places = np.where(table < 0, math.prod(sites), table).T.reshape(-1)
+    flat = q.reshape(-1, math.prod(sites))  # the other input's axes are 1
+    parts = jnp.take(flat, places, axis=1, mode="fill", fill_value=0)
+    parts = parts.reshape(len(flat), table.shape[1], len(table))
+    total = jnp.sum(parts, axis=1)
+    shares = safe_sqrt(parts) * _inverse(total)[:, None]
+    shape = [*q.shape]
+    for axis, one in zip(axes, tables, strict=True):
+        shape[axis] = len(one)
+    return [shares[:, o].reshape(shape) for o in range(table.shape[1])], total.reshape(shape)
 
 
 def _take(value: Array_, index: Int[np.ndarray, " _"], axis: int) -> Array_:
@@ -125,20 +138,6 @@ def _diagonal_sum(value: Array_, table: Table, first: int, second: int) -> Array
         total = part if total is None else total + part
     assert total is not None
     return total
-
-
-def _mixing_gap(
-    parts1: Sequence[Array_], parts2: Sequence[Array_], total1: Array_, total2: Array_, like: Array_
-) -> Array_:
-    """Half the squared distance of the two vectors of shares: differences first, so nothing cancels."""
-    half = math.sqrt(0.5)
-    over1, over2 = half * _inverse(total1), half * _inverse(total2)
-    gap = jnp.zeros((1,) * like.ndim, like.dtype)
-    for a, b in zip(parts1, parts2, strict=True):
-        share1 = (safe_sqrt(a) * over1).astype(like.dtype)
-        share2 = (safe_sqrt(b) * over2).astype(like.dtype)
-        gap = gap + (share1 - share2) ** 2
-    return gap
 
 
 def diagonal(block: Pair) -> Pair:

@@ -59,6 +59,7 @@ class Images(State, eqx.Module):
         two: Those of the second.
         same: Which pairs are one input, shape (n1, n2); None: none.
         sites: The sizes of the spatial axes.
+        brief: Whether this is all that is asked for, and little: layers are then compiled quickly rather than well.
     """
 
     question: ClassVar[str] = "the kernels"
@@ -70,6 +71,7 @@ class Images(State, eqx.Module):
     two: Extras
     same: Bool[Array, "n1 n2"] | None
     sites: Sites = eqx.field(static=True)
+    brief: bool = eqx.field(static=True, default=False)
 
     # --- helpers --------------------------------------------------------------------------------
 
@@ -102,7 +104,7 @@ class Images(State, eqx.Module):
         with jax.enable_x64(True):
             if is_transformed((numbers, start)):
                 return propagate(layer, start)
-            small = start.cross.minus.size <= BRIEF_BLOCK
+            small = self.brief or start.cross.minus.size <= BRIEF_BLOCK
             return (_brief_step if small else _step)(form, numbers, start)
 
     # --- one pixel at a time --------------------------------------------------------------------

@@ -17,7 +17,7 @@ from widelimit._base.compile import quick_jit
 from widelimit._base.structured import Graphs, Masked
 from widelimit._base.thresholds import (
     BLOCK_ENTRIES,
-    BRIEF_BLOCK,
+    BRIEF_MATRIX,
     BRIEF_SLICES,
     DIAGONAL_IMAGES,
     PATIENT_SECONDS,
@@ -219,22 +219,24 @@ def images_of(x1: Any, x2: Any, dtype: str, *, own: bool) -> Images:
     """Two batches of inputs as a state; without the second, the first with itself."""
     first, second = _read(x1, dtype), None if x2 is None else _read(x2, dtype)
     pairs = len(x1) * len(x1 if x2 is None else x2)
-    small = pairs * math.prod(x1.shape[1:-1]) ** 2 <= BRIEF_BLOCK
+    brief = pairs * math.prod(x1.shape[1:-1]) ** 2 <= BRIEF_MATRIX
     if is_transformed((x1, x2)):
-        return _as_images(own, first, second)
-    return (_briefly_met if small else _met)(own, first, second)
+        return _as_images(own, brief, first, second)
+    return (_briefly_met if brief else _met)(own, brief, first, second)
 
 
-def _as_images(own: bool, one: Read, two: Read | None) -> Images:
+def _as_images(own: bool, brief: bool, one: Read, two: Read | None) -> Images:
     (first, extras1), (second, extras2) = one, two or one
     own1 = from_pixels(first, first, own=True) if own else None
     own2 = from_pixels(second, second, own=True) if own and two is not None else None
     same = jnp.eye(len(first), dtype=bool) if two is None else None
     sites = tuple(first.shape[1:-1])
-    return Images(from_pixels(first, second), own1, own2, extras1, extras2, same, sites)
+    return Images(from_pixels(first, second), own1, own2, extras1, extras2, same, sites, brief)
 
 
-_met, _briefly_met = jax.jit(_as_images, static_argnums=0), quick_jit(_as_images)
+_met, _briefly_met = (
+    compiled(_as_images, static_argnums=(0, 1)) for compiled in (jax.jit, quick_jit)
+)
 
 
 def _read(x: Any, dtype: str) -> Read:

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from widelimit._base.compile import quick_jit
 from widelimit._base.passes import once_for_each_network
-from widelimit._base.thresholds import COARSE_ENTRIES, DEVICE_COARSE_ENTRIES
+from widelimit._base.thresholds import BRIEF_MATRIX, COARSE_ENTRIES, DEVICE_COARSE_ENTRIES
 from widelimit.activations import How
 from widelimit.describe import check_pixels
 from widelimit.layers import AvgPool, Layer, Pool, Serial, Sites, SumPool
@@ -134,10 +135,10 @@ def coarse_sums(
     return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
 def coarse_images(
     coarse: Coarse,
     same: bool,
+    brief: bool,
     sides: tuple[Side, Side],
     sums: tuple[list[Parts], list[Parts], list[Parts]],
 ) -> Images:
@@ -168,7 +169,12 @@ def coarse_images(
     )
     shaped = [None if b is None else shaped_block(b, sites) for b in blocks]
     assert shaped[0] is not None
-    return Images(shaped[0], shaped[1], shaped[2], Extras(), Extras(), eye, sites)
+    return Images(shaped[0], shaped[1], shaped[2], Extras(), Extras(), eye, sites, brief)
+
+
+_settled, _briefly_settled = (
+    compiled(coarse_images, static_argnums=(0, 1, 2)) for compiled in (jax.jit, quick_jit)
+)
 
 
 def _added(parts: list[list[Any]], exchanged: tuple[int, ...] | None) -> list[Any]:
@@ -231,4 +237,9 @@ def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool
 
     cross = sums(("nngp", "ntk") if ntk else ("nngp",), one, two, own=False)
     own1, own2 = ([] if same else sums(("nngp",), s, s, own=True) for s in (one, two))
-    return coarse_images(coarse, same, (one, two), (cross, own1, own2))
+    pairs = len(x1) * len(x1 if same else x2)
+    brief = (
+        pairs * math.prod(coarse.stage.sites) ** 2 // math.prod(coarse.pool) ** 2 <= BRIEF_MATRIX
+    )
+    rule = _briefly_settled if brief else _settled
+    return rule(coarse, same, brief, (one, two), (cross, own1, own2))
