@@ -319,7 +319,8 @@ def page(columns):
         "tanh, sigmoid, softplus and silu), with the moments in closed form. A case is a pair of inputs of a network: "
         "equal, nearly equal in angle and in norm (1e-5 and 1e-2), one twice the other, opposite, across, at random; "
         "norms from 1e-3 to 1e3; without bias and with b_std = 0.25. neural-tangents has no closed form for the last "
-        "four activations: there stands its `ElementwiseNumerical(fn, deg=25)`. "
+        "four activations: there stands its `ElementwiseNumerical(fn, deg=25)`, a rule of 25 nodes that large variances "
+        "outgrow; and its `Hermite` is meant for inputs of unit norm, as it says. "
         "Written by `benchmarks/accuracy.py`.",
         "",
         *(f"- **{name}**: {columns[name]['made']}" for name in names),
