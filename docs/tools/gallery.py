@@ -142,6 +142,8 @@ def run(path):
                 picture(value)
             elif value is not None:
                 print(repr(value))
+            for drawn in [v for v in names.values() if isinstance(v, figure.Figure)]:
+                picture(drawn)
         flush()
         told.append(outputs)
     return told
