@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-bridges fuzz mutants reproduce explorer format benchmarks clean
+.PHONY: demo test test-bridges test-wheel fuzz mutants reproduce explorer docs check-docs format benchmarks clean
 
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found."; exit 1; }
@@ -39,6 +39,23 @@ test-bridges: $(BRIDGES)/.ready  ## PyTorch, GPyTorch, BoTorch, GPJax, all of co
 	  src/widelimit/torch src/widelimit/gpytorch.py src/widelimit/gpjax.py
 	$(BRIDGES)/bin/python benchmarks/laws.py > docs/laws.md
 
+test-wheel:  ## build wheel and sdist twice, compare, try the wheel alone and with each extra
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found."; exit 1; }
+	$(PYTHON) tests/wheel.py
+
+DOCS := .venv-docs
+$(DOCS)/.ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found."; exit 1; }
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+docs: $(DOCS)/.ready  ## the site, in build/site: examples run, pages tried, no warning
+	$(DOCS)/bin/python docs/tools/build.py
+
+check-docs:  ## open every page in Chromium without network, on a laptop and on a phone; needs Node
+	node docs/tools/check.mjs build/site
+
 explorer:  ## the page of `widelimit explore`, from its sources; needs Node, and the network once
 	cd explorer && npm ci --no-fund --no-audit && npm run --silent check && npm run --silent build
 
@@ -57,4 +74,4 @@ benchmarks: $(READY)
 	$(BIN)/python benchmarks/kernels.py
 
 clean:
-	rm -rf $(VENV) $(BRIDGES) demo reproduction .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BRIDGES) $(DOCS) build dist demo reproduction .pytest_cache .ruff_cache .hypothesis

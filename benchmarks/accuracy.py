@@ -35,7 +35,7 @@ CASES = {
     "abs": (1.0, (1, 10, 100), HOMOGENEOUS),
     "step": (1.4142135, (1, 10, 100), (1e-3, 1.0, 1e3)),
     "sign": (1.0, (1, 10, 100), (1e-3, 1.0, 1e3)),
-    "relu_power(2)": (0.8, (1, 3), (1e-3, 1.0, 1e3)),
+    "relu_power(2)": (0.8, (1, 3), (1.0,)),
     "erf": (1.2, (1, 10, 100), (*BOUNDED, 1e8)),
     "gelu": (1.4, (1, 10, 100), HOMOGENEOUS),
     "sin": (1.2, (1, 10, 100), (1e-3, 1.0, 30.0)),
@@ -163,6 +163,7 @@ def our_kernels(name, w_std, b_std, depth, x, dtype):
 def their_kernels(name, w_std, b_std, depth, x, dtype):
     import jax
     import jax.numpy as jnp
+    from jax.experimental import enable_x64
     from neural_tangents import stax
 
     phi = {
@@ -188,8 +189,9 @@ def their_kernels(name, w_std, b_std, depth, x, dtype):
     dense = stax.Dense(1, w_std, b_std)
     kernel = stax.serial(*[dense, phi] * depth, dense)[2]
     wanted = ("nngp",) if name in WITHOUT_NTK else ("nngp", "ntk")
-    with np.errstate(all="ignore"):
+    with enable_x64(dtype == "float64"), np.errstate(all="ignore"):  # else double is used anyway
         found = kernel(jnp.asarray(x, dtype), None, wanted)
+        assert all(k.dtype == dtype for k in found)
         return [np.asarray(k, float) for k in found]
 
 
@@ -252,7 +254,6 @@ def inside(only, jobs):
     )  # needs TensorFlow
     import jax
 
-    jax.config.update("jax_enable_x64", True)
     made = f"neural-tangents 0.6.5, JAX {jax.__version__}, {platform.machine()}"
     print(json.dumps({"made": made, "errors": measure(their_kernels, only)}))
 
@@ -319,7 +320,8 @@ def page(columns):
         "tanh, sigmoid, softplus and silu), with the moments in closed form. A case is a pair of inputs of a network: "
         "equal, nearly equal in angle and in norm (1e-5 and 1e-2), one twice the other, opposite, across, at random; "
         "norms from 1e-3 to 1e3; without bias and with b_std = 0.25. neural-tangents has no closed form for the last "
-        "four activations: there stands its `ElementwiseNumerical(fn, deg=25)`. "
+        "four activations: there stands its `ElementwiseNumerical(fn, deg=25)`, a rule of 25 nodes that large "
+        "variances outgrow; its `Hermite` is meant for inputs of unit norm, as it says. "
         "Written by `benchmarks/accuracy.py`.",
         "",
         *(f"- **{name}**: {columns[name]['made']}" for name in names),

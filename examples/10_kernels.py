@@ -34,3 +34,6 @@ assert np.allclose(t.K[-1] + t.Pi[0] * t.K[0] + 0.1**2 * inner, theta, rtol=1e-1
 print(wl.latex_kernels(resnet))
 assert wl.from_json(wl.to_json(resnet)) == resnet
 print(wl.cite(resnet))
+
+# %% As a picture: the matrix on the circle, and both kernels as functions of the angle.
+fig = wl.plot.kernel(resnet)

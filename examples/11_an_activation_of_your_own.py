@@ -33,3 +33,6 @@ print(wl.ntk(wl.mlp(depth=2, activation="wave"), x)[0])
 # %% With a kink: declare where, and the integration is cut there.
 hard = wl.Activation("hard_tanh", lambda u: jnp.clip(u, -1, 1), breaks=(-1.0, 1.0), parity="odd")
 print(wl.ntk(wl.mlp(depth=1, activation=hard), x[:3])[0])
+
+# %% What such a network is before training, on the circle: draws, and two standard deviations.
+fig = wl.plot.prior(wl.mlp(depth=2, activation=wave, w_std=1.5))

@@ -34,3 +34,6 @@ testing.check_network(net)
 x = np.random.default_rng(0).standard_normal((4, 3))
 assert np.allclose(wl.ntk(net, x), wl.ntk(net, 7 * x), rtol=1e-13)
 print(net, wl.ntk(net, x).round(3), wl.latex(net), sep="\n")
+
+# %% Before training, on the circle.
+fig = wl.plot.prior(net)

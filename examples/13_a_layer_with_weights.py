@@ -56,3 +56,6 @@ x = np.random.default_rng(0).standard_normal((3, 4))
 print(wl.shape(net, input_dim=4, width=100))
 print(wl.ntk(net, x).round(3))
 print(wl.monte_carlo_kernels(net, x, width=512, samples=20).ntk.mean.round(3))
+
+# %% The tangent kernel on the circle.
+fig = wl.plot.kernel(net)

@@ -30,3 +30,7 @@ for name, network in networks.items():
     )
 
 assert scores["convolutions, average over pixels"] > scores["fully connected"]
+
+# The kernel of the last network, images sorted by their digit: what belongs together stands out.
+order = known[np.argsort(labels[known], kind="stable")]
+fig = wl.plot.kernel(wl.ntk(networks["convolutions, average over pixels"], images[order]))

@@ -50,3 +50,6 @@ linear = wl.linearise(network.apply, params)
 close = abs(np.asarray(linear(run.params, x)) - network.apply(run.params, x)).max()
 print(f"linearised model at the trained weights: off by {close:.3f}")
 assert run.loss[-1] < 1e-2 * run.loss[0]
+
+# %%
+fig = wl.plot.run(run)

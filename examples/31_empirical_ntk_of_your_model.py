@@ -60,3 +60,6 @@ prediction = (
 )
 print("targets   ", np.round(np.sin(x_test[:, 0]), 2))
 print("prediction", np.round(prediction, 2))
+
+# %%
+fig = wl.plot.kernel(np.asarray(kernel))

@@ -49,8 +49,13 @@ for name, values in widths.items():
     print(f"{name:20s}", *(f"{n:6d}" for n in values))
 
 # %% [markdown]
-# The figure of it, if Matplotlib is there: `wl.plot.required_width(depths, widths, rtol=0.1)`. In training the kernel
-# of a network with a smooth activation moves by a constant over n, which is known as well.
+# The figure of it.
+
+# %%
+fig = wl.plot.required_width(depths, widths, rtol=0.1)
+
+# %% [markdown]
+# In training the kernel of a network with a smooth activation moves by a constant over n, which is known as well.
 
 # %%
 drift = wl.ntk_drift(wl.mlp(2, "erf", w_std=1.4, b_std=0.3), x, [1.0, -0.5])

@@ -54,3 +54,6 @@ answers = {
 }
 for name, f in answers.items():
     print(f"{name}: {np.mean(np.sign(f) == y_new):.1%} of {len(y_new)} new digits are right")
+
+# %%
+fig = wl.plot.run(run)

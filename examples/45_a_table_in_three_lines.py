@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import WhiteKernel
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
+import widelimit as wl
 from widelimit.estimators import NetworkKernel, NTKClassifier, NTKRegressor, load, save
 
 x, y = load_diabetes(return_X_y=True)
@@ -65,3 +66,12 @@ prior = NetworkKernel(w_std_bounds="fixed") + WhiteKernel(1.0)
 process = GaussianProcessRegressor(prior, normalize_y=True)
 process.fit(StandardScaler().fit_transform(x[:120]), y[:120])
 print(process.kernel_)
+
+# %% [markdown]
+# Predicted against true, with two standard deviations of what is not known.
+
+# %%
+fig, panels = wl.plot.figure(width=4.2, height=3.4)
+panels[0, 0].errorbar(y[300:], mean, 2 * std, fmt="o", ms=3, lw=0.6)
+panels[0, 0].axline((150, 150), slope=1, color="0.6", lw=1)
+_ = panels[0, 0].set(xlabel="true", ylabel="predicted")

@@ -27,7 +27,7 @@ def mpmath() -> Any:
     except ImportError as error:
         raise ImportError(
             "More digits than float64 need mpmath, which is not installed. "
-            "Install it with: pip install mpmath"
+            "Install it with: pip install 'widelimit[precise]'"
         ) from error
     return module
 
