@@ -1,5 +1,8 @@
 """GPyTorch and BoTorch: values are ours, posteriors are ours, numbers are learnt."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -113,6 +116,10 @@ def test_state_is_saved_and_loaded():
     other = NetworkKernel(NET)
     other.load_state_dict(kernel.state_dict())
     assert torch.equal(other.numbers, kernel.numbers)
+    x = points(3, 2)
+    for again in (copy.deepcopy(kernel), pickle.loads(pickle.dumps(kernel))):
+        assert torch.equal(again(x).to_dense(), kernel(x).to_dense())
+    assert copy.deepcopy(kernel).float()(x.float()).to_dense().dtype == torch.float32
 
 
 def test_bayesian_optimisation():

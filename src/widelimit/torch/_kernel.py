@@ -56,6 +56,12 @@ class TorchKernel:
         """One matrix for each set of points, shape (batch, n1, d) and (batch, n2, d)."""
         return _Evaluate.apply(self, True, x1, x2, numbers)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "TorchKernel":
+        return self  # nothing in it changes; models of BoTorch are copied often
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TorchKernel, (self.net, self.kind)
+
     def __repr__(self) -> str:
         return f"kernel({self.net!r}, {self.kind!r})"
 
