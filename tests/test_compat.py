@@ -237,3 +237,13 @@ def test_a_state_in_a_state_out():
     assert state.fx_test is None
     with pytest.raises(NotImplementedError, match="Velocities"):
         predict.gradient_descent(loss, k, y, momentum=0.9)(1.0, state)
+
+
+def test_the_table_of_names_is_up_to_date():
+    import compat_table
+
+    page = compat_table.page()
+    assert compat_table.PAGE.read_text() == page, "run `python tests/compat_table.py`"
+    rows = [row for row in page.splitlines() if row.startswith("| `")]
+    assert len(rows) > 70
+    assert all(len(row.split(" | ")[1]) > 8 for row in rows), "a name without a word about it"

@@ -40,13 +40,9 @@ class NetworkKernel(gpytorch.kernels.Kernel):
 
     def __init__(self, net: Layer, kind: str = "ntk", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if len(self.batch_shape):
-            raise ValueError(
-                f"batch_shape={tuple(self.batch_shape)}: one network has one set of numbers. Make a kernel for each."
-            )
         self.rule = TorchKernel(net, kind)
         size = self.rule.numbers.abs()
-        self.register_buffer("signs", self.rule.numbers.sign())
+        size = size.expand(*self.batch_shape, -1).clone()
         self.register_parameter("raw_numbers", torch.nn.Parameter(torch.zeros_like(size)))
         self.register_constraint("raw_numbers", gpytorch.constraints.Positive())
         self.initialize(raw_numbers=self._constraint.inverse_transform(size))
@@ -59,7 +55,8 @@ class NetworkKernel(gpytorch.kernels.Kernel):
     @property
     def numbers(self) -> Tensor:
         """The network's numbers as they are now."""
-        return self.signs * self._constraint.transform(self.raw_numbers)
+        signs = self.rule.numbers.sign().to(self.raw_numbers)
+        return signs * self._constraint.transform(self.raw_numbers)
 
     @property
     def _constraint(self) -> Any:
@@ -67,7 +64,11 @@ class NetworkKernel(gpytorch.kernels.Kernel):
 
     @property
     def net(self) -> Layer:
-        """The network with its numbers as they are now."""
+        """The network with the numbers as they are now."""
+        if len(self.batch_shape):
+            raise ValueError(
+                f"A kernel with batch_shape={tuple(self.batch_shape)} has a network for each; see `numbers`."
+            )
         return self.rule.family.network(self.numbers.detach().double().cpu().numpy())
 
     def forward(
@@ -79,26 +80,32 @@ class NetworkKernel(gpytorch.kernels.Kernel):
         **_: Any,
     ) -> Tensor:
         """The matrix, or its diagonal, for points of shape (*batch, n, d)."""
+        numbers = self.numbers.to(x1.dtype)
         if last_dim_is_batch:
             x1, x2 = (x.transpose(-1, -2).unsqueeze(-1) for x in (x1, x2))
-        if diag:
-            pairs = self._matrix(x1.unsqueeze(-2), x2.unsqueeze(-2))
-            return pairs[..., 0, 0]
-        return self._matrix(x1, x2)
+            numbers = numbers.unsqueeze(-2)
+        if not diag:
+            return self._matrix(x1, x2, numbers)
+        pairs = self._matrix(x1.unsqueeze(-2), x2.unsqueeze(-2), numbers.unsqueeze(-2))
+        return pairs[..., 0, 0]
 
-    def _matrix(self, x1: Tensor, x2: Tensor) -> Tensor:
+    def _matrix(self, x1: Tensor, x2: Tensor, numbers: Tensor) -> Tensor:
         same = x1.shape == x2.shape and torch.equal(x1, x2)
-        batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+        one = not len(self.batch_shape)
+        several = () if one else numbers.shape[:-1]
+        batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], several)
         n1, n2, many = x1.shape[-2], x2.shape[-2], batch.numel()
-        first = _filled(x1.expand(*batch, *x1.shape[-2:]).reshape(many, n1, -1))
-        second = None if same else _filled(x2.expand(*batch, *x2.shape[-2:]).reshape(many, n2, -1))
-        out = self.rule.batched(first, second, self.numbers.to(x1.dtype))
+        flat = lambda x, tail: x.expand(*batch, *x.shape[-tail:]).reshape(many, *x.shape[-tail:])
+        first = _filled(flat(x1, 2), 0, 1)
+        second = None if same else _filled(flat(x2, 2), 0, 1)
+        own = numbers.reshape(-1) if one else _filled(flat(numbers, 1), 0)
+        out = self.rule.batched(first, second, own)
         return out[:many, :n1, :n2].reshape(*batch, n1, n2)
 
 
-def _filled(x: Tensor) -> Tensor:
-    """Points (batch, n, d), the last ones repeated until both numbers are a power of 2 or a multiple of 64."""
-    for axis in (0, 1):
+def _filled(x: Tensor, *axes: int) -> Tensor:
+    """The last entries along some axes repeated until there are a power of 2 of them, or a multiple of 64."""
+    for axis in axes:
         many = x.shape[axis]
         wanted = 1 << (many - 1).bit_length() if many <= 64 else -(-many // 64) * 64
         index = torch.arange(wanted, device=x.device).clamp(max=many - 1)

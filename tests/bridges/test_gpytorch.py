@@ -1,5 +1,9 @@
 """GPyTorch and BoTorch: values are ours, posteriors are ours, numbers are learnt."""
 
+import copy
+import pickle
+import unittest
+
 import numpy as np
 import pytest
 
@@ -9,6 +13,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed; see make 
 gpytorch = pytest.importorskip(
     "gpytorch", reason="GPyTorch is not installed; see make test-bridges"
 )
+
+from gpytorch.test.base_kernel_test_case import BaseKernelTestCase  # noqa: E402
 
 from widelimit.gpytorch import NetworkKernel  # noqa: E402
 
@@ -99,11 +105,27 @@ def test_numbers_are_learnt():
     assert kernel.net.layers[0].w_std != 1.4
 
 
-def test_signs_are_kept_and_batches_of_networks_refused():
+class TestByItsHost(BaseKernelTestCase, unittest.TestCase):
+    """GPyTorch's own tests of kernels: batches, indices, pickles, devices."""
+
+    def create_kernel_no_ard(self, **kwargs):
+        return NetworkKernel(NET, "nngp", **kwargs).float()
+
+
+def test_signs_are_kept_and_batches_have_numbers_of_their_own():
     kernel = NetworkKernel(wl.Dense() >> wl.Scale(-0.5) >> wl.Phi("erf") >> wl.Dense())
     assert np.allclose(kernel.numbers.detach(), [1.0, -0.5, 1.0])
-    with pytest.raises(ValueError, match="one set of numbers"):
-        NetworkKernel(NET, batch_shape=torch.Size([2]))
+    several = NetworkKernel(NET, "ntk", batch_shape=torch.Size([2]))
+    with torch.no_grad():
+        several.raw_numbers[1] += 0.5
+        x = points(3, 2)
+        found = several(x).to_dense()
+        assert np.allclose(found[0], wl.ntk(NET, x.numpy()), rtol=1e-12)
+        other = several.rule.family.network(several.numbers[1].numpy())
+        assert np.allclose(found[1], wl.ntk(other, x.numpy()), rtol=1e-12)
+        assert np.allclose(several(x, diag=True), torch.diagonal(found, dim1=1, dim2=2), rtol=1e-12)
+    with pytest.raises(ValueError, match="a network for each"):
+        _ = several.net
 
 
 def test_state_is_saved_and_loaded():
@@ -113,6 +135,10 @@ def test_state_is_saved_and_loaded():
     other = NetworkKernel(NET)
     other.load_state_dict(kernel.state_dict())
     assert torch.equal(other.numbers, kernel.numbers)
+    x = points(3, 2)
+    for again in (copy.deepcopy(kernel), pickle.loads(pickle.dumps(kernel))):
+        assert torch.equal(again(x).to_dense(), kernel(x).to_dense())
+    assert copy.deepcopy(kernel).float()(x.float()).to_dense().dtype == torch.float32
 
 
 def test_bayesian_optimisation():

@@ -236,11 +236,11 @@ def as_inputs(x1: Any, x2: Any = None) -> Inputs:
         )
     dtype = common_dtype(first, second)
     numpy = not (is_jax(first) or is_jax(second))
-    one, two = _narrowed(first, "x1", dtype), _narrowed(second, "x2", dtype)
+    one, two = _shared(first, "x1", dtype), _shared(second, "x2", dtype)
     return Inputs(one, two, numpy, dtype)
 
 
-def _narrowed(array: Any, name: str, dtype: Any) -> Any:
+def _shared(array: Any, name: str, dtype: Any) -> Any:
     """The array in the dtype that both arguments share, which may hold less than its own."""
     if array.dtype == dtype or is_jax(array):
         return array.astype(dtype)

@@ -53,8 +53,23 @@ class TorchKernel:
         return _Evaluate.apply(self, False, channels_last(x1), second, given)
 
     def batched(self, x1: Tensor, x2: Tensor | None, numbers: Tensor) -> Tensor:
-        """One matrix for each set of points, shape (batch, n1, d) and (batch, n2, d)."""
+        """One matrix for each set of points, shape (batch, n1, d) and (batch, n2, d).
+
+        Args:
+            x1: The points.
+            x2: The points, or None.
+            numbers: Shape (p,), or (batch, p): other numbers for each set.
+
+        Returns:
+            Shape (batch, n1, n2).
+        """
         return _Evaluate.apply(self, True, x1, x2, numbers)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "TorchKernel":
+        return self  # nothing in it changes; models of BoTorch are copied often
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TorchKernel, (self.net, self.kind)
 
     def __repr__(self) -> str:
         return f"kernel({self.net!r}, {self.kind!r})"
@@ -88,9 +103,14 @@ Rule = tuple[Family, str, bool]  # networks, kind, whether there is an axis of s
 
 def _value(rule: Rule, x1: Any, x2: Any, numbers: Any) -> jax.Array:
     family, kind, batched = rule
-    net = family.network(tuple(numbers[i] for i in range(numbers.shape[0])))
-    matrix = lambda a, b: jnp.asarray(prepare(net, kind)(a, b))
-    return jax.vmap(matrix)(x1, x2) if batched else matrix(x1, x2)
+
+    def matrix(a: Any, b: Any, at: Any) -> jax.Array:
+        net = family.network(tuple(at[i] for i in range(at.shape[0])))
+        return jnp.asarray(prepare(net, kind)(a, b))
+
+    if not batched:
+        return matrix(x1, x2, numbers)
+    return jax.vmap(matrix, (0, 0, 0 if numbers.ndim == 2 else None))(x1, x2, numbers)
 
 
 def _pulled(rule: Rule, x1: Any, x2: Any, numbers: Any, slope: Any) -> Any:
