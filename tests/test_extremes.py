@@ -173,3 +173,14 @@ def test_beyond_all_numbers_beside_below_them():
 def test_numbers_that_the_other_argument_cannot_hold():
     with pytest.raises(ValueError, match="float32 cannot hold"):
         wl.ntk(wl.mlp(1), np.array([[1e100, 1.0]]), jnp.ones((2, 2), jnp.float32))
+
+
+@pytest.mark.parametrize("norm", [1e3, 1e9, 1e12, 1e14])
+def test_saturated_networks_are_right_up_to_their_conditioning(norm):
+    """Rounding turns a vector by eps; the tangent kernel of multiples then moves by q eps^2 of itself."""
+    v = norm * np.array([0.3, 0.7, -0.648])
+    x = np.stack([v, 1.7 * v])
+    exact = testing.mpmath_ntk(*x, depth=1, activation="erf")
+    found = wl.kernels(wl.mlp(1, "erf"), x)
+    bound = 1e-12 + norm**2 / 3 * np.finfo(float).eps ** 2
+    np.testing.assert_allclose([found.nngp[0, 1], found.ntk[0, 1]], exact, rtol=bound)
