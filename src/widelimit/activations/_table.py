@@ -240,17 +240,9 @@ def _slopes(
     r = np.exp(np.arange(first, math.log(9.5), step))
     radial = step * r**2 * np.exp(-(r**2) / 2) / (2 * math.pi)
     line = np.exp(start / 2 + first + step * np.arange(len(r) + count - 1))
-    prime = lambda z: np.asarray(_derivatives(act, z[:, None] * line))
-    window = lambda values: np.lib.stride_tricks.sliding_window_view(values, len(r), axis=1)
-
-    def product(one: Nodes, two: Nodes, width: float) -> Nodes:
-        """Exchanging the inputs turns a sector's rule around."""
-        flat = lambda a: np.moveaxis(a, 1, 0).reshape(count, -1)
-        return (
-            flat(window(one) * (width * weights[:, None, None] * radial))
-            @ flat(window(two[::-1])).T
-        )
-
+    prime = lambda z: _derivatives(act, z[:, None] * line)
+    weight = lambda width: width * weights[:, None] * radial
+    product = lambda one, two, width: np.asarray(_product(count, one, two, weight(width)))
     found = []
     for theta in angles:
         wide, narrow = math.pi - theta, theta
@@ -318,6 +310,21 @@ def _certified(spec: Spec, table: Table) -> bool:
     rows = coefficients @ at
     found = np.einsum("ak,ks,ksi,ksj->aij", degrees, signs, rows, rows, optimize=True)
     return bool(np.abs(found - exact).max() <= 8 * spec.tolerance * np.abs(exact).max())
+
+
+@quick_jit
+def _product(
+    count: int,
+    one: Float[Array, "nodes line"],
+    two: Float[Array, "nodes line"],
+    weight: Float[Array, "nodes radii"],
+) -> Float[Array, "count count"]:
+    """A sector's contribution; exchanging the inputs turns its rule around."""
+    radii = weight.shape[1]
+    windows = lambda a: jnp.stack([a[:, i : i + radii] for i in range(count)])
+    flat = lambda a: a.reshape(count, -1)
+    first, second = flat(windows(one) * weight[None]), flat(windows(two[::-1]))
+    return jnp.matmul(first, second.T, precision="highest")
 
 
 # Compiled cheaply: they run on a few thousand points.
