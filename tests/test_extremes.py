@@ -1,6 +1,7 @@
 """Kernels where formulas are under strain: huge, tiny and zero inputs, near-duplicates, overflow."""
 
 import json
+import math
 from pathlib import Path
 
 import jax
@@ -184,3 +185,18 @@ def test_saturated_networks_are_right_up_to_their_conditioning(norm):
     found = wl.kernels(wl.mlp(1, "erf"), x)
     bound = 1e-12 + norm**2 / 3 * np.finfo(float).eps ** 2
     np.testing.assert_allclose([found.nngp[0, 1], found.ntk[0, 1]], exact, rtol=bound)
+
+
+@pytest.mark.parametrize(
+    ("name", "lean", "second"),
+    [
+        ("erf", 2 / math.sqrt(3 * math.pi), 2 / math.pi * math.asin(2 / 3)),
+        ("sin", math.exp(-0.5), -math.expm1(-2) / 2),
+    ],
+)
+def test_very_unequal_norms(name, lean, second):
+    """Beside a tiny input, where the function is linear: the correlation is E[phi'(z)]/sqrt(E[phi(z)^2])."""
+    for tiny in (1e-6, 1e-30, 1e-150):
+        k = wl.nngp(wl.mlp(1, name), np.array([[1.0], [tiny]]))
+        found = k[0, 1] / math.sqrt(k[0, 0]) / math.sqrt(k[1, 1])
+        assert found == pytest.approx(lean / math.sqrt(second), rel=1e-10), tiny

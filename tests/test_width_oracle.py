@@ -181,6 +181,7 @@ def table(name, q1, q2, rho):
         ("sin", (0.8, 1.3, -0.9)),
         ("sin", (1e-4, 1e-3, 0.7)),
         ("sin", (0.05, 2.0, 0.5)),
+        ("sin", (30.0, 0.02, 0.7)),
         ("cos", (0.3, 2.5, 0.8)),
         ("gelu", (0.8, 1.3, 0.5)),  # by series
         ("gelu", (90.0, 60.0, 0.8)),  # by quadrature
@@ -221,6 +222,20 @@ def test_four_error_functions_at_large_variances():
         cov = Cov(full(q1), full(q2), full(1 - rho), full(1 + rho))
         found = quick_jit(fourth_moments, (0, 2))(wl.activations.get("erf"), cov, How())
     assert float(found.x[0][0, 0]) == pytest.approx(want, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["relu", "erf", "sin"])
+def test_extreme_norms_have_numbers(name):
+    x = (
+        np.array([[1.0, 0.5, -0.3]])
+        * np.array([[1, 1, -1, 0, 1e-150, 1e-8, 1 + 1e-12, 1e8, 1e75]]).T
+    )
+    fl = wl.fluctuations(wl.mlp(2, name, w_std=1.3), x)
+    for values in (fl.nngp_var, fl.ntk_var, fl.cross, fl.nngp_shift, fl.ntk_shift):
+        assert np.isfinite(values).all()
+    size = np.sqrt(np.outer(np.diag(fl.ntk), np.diag(fl.ntk)))
+    assert (fl.ntk_var >= -1e-12 * size**2).all()
+    np.testing.assert_allclose(fl.ntk_var[0, 1], fl.ntk_var[0, 0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["relu", "two_slopes(-0.5, 2)", "abs", "identity"])

@@ -14,6 +14,8 @@ near $|\rho|=1$, like $\varepsilon(1-\rho^2)^{-2}$; a series nowhere. The formul
 shifts means, of which kinks make quotients of statistics that vanish (`_charts.py`).
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -69,6 +71,7 @@ def local_moments(act: Activation, cov: Cov, how: How) -> Local:
 
 # --- Hermite series ---------------------------------------------------------------------------------
 
+Exact = tuple[float, Callable[[Matrix, int, int, int], Matrix]]
 _POWERS = (2, 0), (1, 1), (0, 2), (3, 0), (2, 1), (1, 2), (0, 3)  # factors p and d
 
 
@@ -100,9 +103,16 @@ def _expanded(act: Activation, q: Matrix, terms: int) -> tuple[Array, tuple[Matr
     return expand(basis, products), tuple(expand(basis[0], [p**4, p**2 * d**2, d**4]))
 
 
-def _coefficients(act: Activation, q: Matrix, terms: int) -> tuple[Array, tuple[Matrix, ...]]:
+def _coefficients(
+    act: Activation, q: Matrix, terms: int, exact: Exact | None
+) -> tuple[Array, tuple[Matrix, ...]]:
     r"""Those of the derivatives of $p$ up to order 5 and of all products; the fourth moments."""
-    found, fourth = _expanded(act, q, terms)
+    if exact is None:
+        found, fourth = _expanded(act, q, terms)
+    else:
+        found, fourth = _expanded(act, jnp.minimum(q, exact[0]), terms)
+        known = jnp.stack([exact[1](q, terms, *powers) for powers in ((1, 0), *_POWERS)], axis=1)
+        found = jnp.where((q < exact[0])[None, None], found, known)
     roots = jnp.asarray(np.sqrt(np.arange(1.0, terms + 1)), q.dtype)
     derivatives = [found[:, :1]]
     for _ in range(HIGHEST):  # of order i: sqrt((n + i)!/n!) a_(n + i)
@@ -112,9 +122,20 @@ def _coefficients(act: Activation, q: Matrix, terms: int) -> tuple[Array, tuple[
     return jnp.concatenate([*derivatives, found[:, 1:]], axis=1), fourth
 
 
-def fourth_by_series(act: Activation, cov: Cov, terms: int) -> Fourth:
-    """The fourth moments of a function without break points, by Hermite series of so many terms."""
-    (a, first), (b, second) = (_coefficients(act, q, terms) for q in (cov.q1, cov.q2))
+def fourth_by_series(act: Activation, cov: Cov, terms: int, exact: Exact | None = None) -> Fourth:
+    """The fourth moments of a function without break points, by Hermite series.
+
+    Args:
+        act: The activation.
+        cov: The covariance of its inputs.
+        terms: Of the series.
+        exact: A variance, and the coefficients of $p^id^j$ in closed form for larger ones, as a function of
+            the variance, the number of terms, i and j.
+
+    Returns:
+        The moments.
+    """
+    (a, first), (b, second) = (_coefficients(act, q, terms, exact) for q in (cov.q1, cov.q2))
     left, right = (np.array(side) for side in zip(*_products(), strict=True))
     sums = series(0, a[:, left], b[:, right], cov.rho[None])
     return assembled(_alone(a, first), _alone(b, second), list(sums))

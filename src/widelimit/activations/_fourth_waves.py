@@ -7,6 +7,7 @@ terms, of which a short Hermite series is free.
 
 import functools
 import itertools
+import math
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -15,10 +16,8 @@ import numpy as np
 from ._cov import Cov, Matrix
 from ._fourth_records import COUNTED, ORDERS, Alone, Fourth, Slopes, assembled
 
-_SMALL, _MODERATE = (
-    0.1,
-    20.0,
-)  # variances; below the first of one, and of the second of both, series
+SMALL = 0.1  # variance; if one is below, series
+_BOUNDS = 1e-50, 1e50  # variances; beyond, sines are linear or white noise
 _TERMS = 64  # right to 1e-15 there
 
 
@@ -38,6 +37,29 @@ def _terms(first: tuple[int, ...], second: tuple[int, ...]) -> dict[tuple[int, i
         value *= (-1) ** (len(phases) // 2)
         found[alpha, beta] = found.get((alpha, beta), 0.0) + value
     return {key: value for key, value in found.items() if value}
+
+
+def wave_coefficients(odd: bool, q: Matrix, terms: int, p: int, d: int) -> Matrix:
+    """The Hermite coefficients of p^p d^d, as of any product of waves."""
+    phases = (0 if odd else 1,) * p + (1 if odd else 2,) * d
+    second = -jnp.expm1(-2 * q) / 2 if odd else (1 + jnp.exp(-2 * q)) / 2
+    n = np.arange(terms)
+    column = lambda a: jnp.asarray(a, q.dtype).reshape((-1,) + (1,) * q.ndim)
+    half = column([math.lgamma(k + 1) / 2 for k in range(terms)])
+    total = jnp.zeros((terms, *q.shape))
+    for signs in itertools.product((1, -1), repeat=len(phases)):
+        alpha, turn = sum(signs), int(np.dot(signs, phases))
+        # Of i^(turn + n - factors) exp(i alpha u) the real part is left.
+        phase = np.array([1, 0, -1, 0])[(turn + n - len(phases)) % 4]
+        weight = float(np.prod(signs)) / 2 ** len(phases) * phase
+        if alpha == 0:
+            total = total + column(weight * (n == 0))
+            continue
+        size = column(n) * jnp.log(abs(alpha) * jnp.sqrt(q))[None] - half
+        size = size - (alpha * alpha / 2) * q[None]
+        total = total + column(weight * np.sign(alpha) ** n) * jnp.exp(size)
+    scale = (jnp.sqrt(q / second) ** d) / jnp.sqrt(second) ** p
+    return total * scale[None]
 
 
 def _mean(cov: Cov, alpha: int, beta: int) -> Matrix:
@@ -62,21 +84,25 @@ def _alone(q: Matrix, odd: bool, powers: list[Matrix]) -> Alone:
 
 
 def wave_fourth(
-    odd: bool, series: Callable[[Cov, int], Fourth], waves: tuple[Matrix, Matrix], cov: Cov
+    odd: bool,
+    series: Callable[[Cov, int], Fourth],
+    waves: Callable[[Cov], tuple[Matrix, Matrix]],
+    cov: Cov,
 ) -> Fourth:
     """The fourth moments of the sine (odd) or the cosine.
 
     Args:
         odd: Which.
         series: The same by so many terms of the Hermite series.
-        waves: E[sin u sin v] and E[cos u cos v].
+        waves: E[sin u sin v] and E[cos u cos v] as a function of the covariance.
         cov: The covariance.
 
     Returns:
         The moments.
     """
-    within = lambda q: jnp.minimum(q, _MODERATE)
-    small = series(Cov(within(cov.q1), within(cov.q2), cov.minus, cov.plus), _TERMS)
+    q1, q2 = (jnp.clip(q, *_BOUNDS) for q in (cov.q1, cov.q2))
+    cov = Cov(q1, q2, cov.minus, cov.plus)
+    small = series(cov, _TERMS)
     second = lambda q: -jnp.expm1(-2 * q) / 2 if odd else (1 + jnp.exp(-2 * q)) / 2
     size = [jnp.sqrt(second(q)) for q in (cov.q1, cov.q2)]
     unit = [jnp.sqrt(q) / s for q, s in zip((cov.q1, cov.q2), size, strict=True)]
@@ -95,14 +121,13 @@ def wave_fourth(
     y = [product(2 - i, 2 - j, i, j) for i, j in COUNTED]
     sides = [[product(4, 0, 0, 0), product(2, 2, 0, 0), product(0, 4, 0, 0)]]
     sides.append([product(0, 0, 4, 0), product(0, 0, 2, 2), product(0, 0, 0, 4)])
-    slopes = _slopes(odd, waves, cov, size)
+    slopes = _slopes(odd, waves(cov), cov, size)
     alone = []
     for powers, near, q in zip(sides, small[:2], (cov.q1, cov.q2), strict=True):
         both = zip((near.x, near.y, near.z), powers, strict=True)
-        alone.append(_alone(q, odd, [jnp.where(q < _SMALL, a, _own(b, q)) for a, b in both]))
+        alone.append(_alone(q, odd, [jnp.where(q < SMALL, a, _own(b, q)) for a, b in both]))
     found = assembled(alone[0], alone[1], [*slopes, *x, *z, *y])
-    low, high = jnp.minimum(cov.q1, cov.q2), jnp.maximum(cov.q1, cov.q2)
-    short = (low < _SMALL) & (high < _MODERATE)
+    short = jnp.minimum(cov.q1, cov.q2) < SMALL
     pick = lambda a, b: tuple(jnp.where(short, u, v) for u, v in zip(a, b, strict=True))
     table = [list(pick(a, b)) for a, b in zip(small.y, found.y, strict=True)]
     table[0][0], table[2][2] = alone[0].y, alone[1].y

@@ -57,7 +57,9 @@ def _erf_gap(q1: Matrix, q2: Matrix) -> Matrix:
     twist = 2 * jnp.arctan2(half, jnp.sqrt((1 - half) * (1 + half)))
     a1, a2, a = (jnp.where(large, jnp.pi / 2 - x, x) for x in (e1, e2, e))
     size = jnp.sqrt(a1) * jnp.sqrt(a2)
-    return jnp.maximum(a * twist - d1 * d2, 0) / (size * (size + a))
+    small = jnp.maximum(a * twist - d1 * d2, 0) / (size * (size + a))
+    direct = 1 - a / size  # of very unequal variances
+    return jnp.where(direct > 1e-2, direct, small)
 
 
 erf = register(

@@ -10,8 +10,7 @@ from ._activation import Activation, register
 from ._cov import TINY, Cov, Matrix
 from ._fourth import fourth_by_series
 from ._fourth_records import Fourth
-from ._fourth_waves import wave_fourth
-from ._moments import bounded
+from ._fourth_waves import SMALL, wave_coefficients, wave_fourth
 
 
 def _roots_apart(q1: Matrix, q2: Matrix) -> Matrix:
@@ -61,13 +60,19 @@ def wave_gap(q1: Matrix, q2: Matrix, sign: float) -> Matrix:
     rest = (1 - sign * sign) - sign * sign * jnp.expm1(-2 * far)
     square = -jnp.expm1(-2 * near) * rest + sign * shift**2
     missing = jnp.maximum(square, 0) / (second(q1) * second(q2))
-    return missing / (1 + jnp.sqrt(jnp.maximum(1 - missing, 0)))
+    small = missing / (1 + jnp.sqrt(jnp.maximum(1 - missing, 0)))
+    # Very unequal variances: the correlation itself.
+    apart = -2 * jnp.sqrt(q1) * jnp.sqrt(q2)
+    mixed = jnp.exp(-near) * ((1 + sign) + sign * jnp.expm1(apart))
+    direct = 1 - mixed / jnp.sqrt(second(q1)) / jnp.sqrt(second(q2))
+    return jnp.where(direct > 1e-2, direct, small)
 
 
 def _fourth(act: Activation, cov: Cov) -> Fourth:
-    cov = Cov(bounded(cov.q1), bounded(cov.q2), cov.minus, cov.plus)
-    series = lambda cov, terms: fourth_by_series(act, cov, terms)
-    return wave_fourth(act.parity == "odd", series, (wave_odd(cov), wave_even(cov)), cov)
+    odd = act.parity == "odd"
+    exact = SMALL, lambda q, terms, p, d: wave_coefficients(odd, q, terms, p, d)
+    series = lambda cov, terms: fourth_by_series(act, cov, terms, exact)
+    return wave_fourth(odd, series, lambda cov: (wave_odd(cov), wave_even(cov)), cov)
 
 
 sin = register(
