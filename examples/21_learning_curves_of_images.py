@@ -60,15 +60,19 @@ for name, network in networks.items():
 if figure:
     from widelimit import plot
 
-    fig, panels = plot.figure(width=4.6, height=3.2)
-    axes = np.ravel(panels)[0]
-    for name, found in curves.items():
-        spread = found.std(1) / draws**0.5
-        axes.errorbar(
-            sizes, found.mean(1), 2 * spread, marker="o", markersize=3, capsize=2, label=name
-        )
-    axes.set(xscale="log", xlabel="training images", ylabel="accuracy on new digits")
-    axes.set_xticks(sizes, [str(n) for n in sizes])
-    axes.minorticks_off()
-    axes.legend(loc="lower right")
-    fig.savefig(figure)
+    with plot.style():
+        fig, panels = plot.figure(width=4.6, height=3.2)
+        axes = np.ravel(panels)[0]
+        for i, (name, found) in enumerate(curves.items()):
+            beside = np.array(sizes) * 1.02 ** (
+                i - 1.5
+            )  # so that error bars do not hide one another
+            spread = 2 * found.std(1) / draws**0.5
+            axes.errorbar(
+                beside, found.mean(1), spread, marker="o", markersize=3, capsize=2, label=name
+            )
+        axes.set(xscale="log", xlabel="training images", ylabel="accuracy on new digits")
+        axes.set_xticks(sizes, [str(n) for n in sizes])
+        axes.minorticks_off()
+        axes.legend(loc="lower right")
+        fig.savefig(figure)
