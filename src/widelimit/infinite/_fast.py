@@ -103,11 +103,8 @@ def through(
     ntk = 0.0 if "ntk" in wanted else None
     start = Slice(minus / 2, plus / 2, ntk, stage.sites, tapes, How(), go)
     out = interpret(example(stage.body), start)
-    return (
-        out.minus,
-        out.above,
-        jnp.zeros_like(out.minus) if isinstance(out.ntk, float) else out.ntk,
-    )
+    found = jnp.zeros_like(out.minus) if isinstance(out.ntk, float | int) else out.ntk
+    return out.minus, out.above, found
 
 
 def _flat_tile(

@@ -156,7 +156,7 @@ def coarse_images(
         one, two = [None if v is None else v[each, each][:, None] for v in pairs], None
     else:
         one, two = _added(own1, (0, 1, 3, 2)), _added(own2, (0, 1, 3, 2))
-    as_sums = lambda parts, first, second: _as_sums(*parts, first, second)
+    as_sums = lambda parts, first, second: _as_sums(parts[0], parts[1], parts[2], first, second)
     eye = jnp.eye(len(a1), dtype=bool) if same else None
     blocks = settled(
         as_sums(pairs, a1[:, None, :, None], a2[None, :, None, :]),
@@ -179,7 +179,9 @@ _settled, _briefly_settled = (
 
 def _added(parts: list[list[Any]], exchanged: tuple[int, ...] | None) -> list[Any]:
     """All together, and with the exchanged ones, of axes (n1, n2, pixels, pixels)."""
-    total = [None if vs[0] is None else sum(vs[1:], vs[0]) for vs in zip(*parts, strict=True)]
+    total: list[Any] = []
+    for values in zip(*parts, strict=True):
+        total.append(None if values[0] is None else sum(values[1:], values[0]))
     if exchanged is None:
         return total
     return [None if v is None else v + v.transpose(exchanged) for v in total]
