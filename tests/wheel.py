@@ -102,8 +102,8 @@ def look_inside(sdist, wheel):
 
 
 def import_seconds(python):
-    """What `import widelimit` takes beyond `import jax, equinox`, the least of five pairs."""
-    code = "import time, jax, equinox; s = time.perf_counter(); import widelimit; print(time.perf_counter() - s)"
+    """Processor seconds of `import widelimit` beyond `import jax, equinox`, the least of five runs."""
+    code = "import time, jax, equinox; s = time.process_time(); import widelimit; print(time.process_time() - s)"
     times = [float(run([python, "-c", code], stdout=subprocess.PIPE).stdout) for _ in range(5)]
     return min(times)
 

@@ -102,7 +102,7 @@ def benchmarks(folder):
         title = file.read_text().splitlines()[0].removeprefix("# ")
         link = "../accuracy.md" if file.stem == "accuracy" else file.name
         rows.append(f"| [{title}]({link}) | {ABOUT.get(file.stem, '')} |")
-    (folder / "benchmarks" / "index.md").write_text(BENCHMARKS + "\n".join(rows) + "\n")
+    (folder / "benchmarks" / "overview.md").write_text(BENCHMARKS + "\n".join(rows) + "\n")
 
 
 def verdicts():

@@ -23,18 +23,14 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "abs": (jnp.abs, jax.lax.abs, abs, operator.abs, math.fabs, jnp.fabs),
     "cos": (jnp.cos, jax.lax.cos, math.cos),
     "elu": (jax.nn.elu,),
-    "erf": (jax.scipy.special.erf, jax.lax.erf, math.erf),
+    "erf": (jax.lax.erf, math.erf),
     "exp": (jnp.exp, jax.lax.exp, math.exp),
     "identity": (jax.nn.identity, jnp.positive),
     "leaky_relu": (jax.nn.leaky_relu,),
     "mish": (jax.nn.mish,),
     "monomial(2)": (jnp.square, jax.lax.square),
     "relu": (jax.nn.relu,),
-    "sigmoid": (
-        jax.nn.sigmoid,
-        jax.lax.logistic,
-        jax.scipy.special.expit,
-    ),
+    "sigmoid": (jax.nn.sigmoid, jax.lax.logistic),
     "sign": (jnp.sign, jax.lax.sign),
     "silu": (jax.nn.silu,),
     "sin": (jnp.sin, jax.lax.sin, math.sin),
@@ -60,7 +56,10 @@ _UFUNCS = {
 
 @functools.cache
 def _table() -> dict[Any, str]:
-    return {function: name for name, functions in _FUNCTIONS.items() for function in functions}
+    from jax.scipy import special  # takes a tenth of a second, which most programs need not spend
+
+    found = {function: name for name, functions in _FUNCTIONS.items() for function in functions}
+    return {**found, special.erf: "erf", special.expit: "sigmoid"}
 
 
 def name_of(function: Any) -> str | None:

@@ -2,8 +2,9 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
-from jax.scipy.special import erf as erf_fn
+from jax.typing import ArrayLike
 
 from widelimit._base.numerics import arctan2
 from widelimit._base.thresholds import VARIANCES
@@ -21,6 +22,12 @@ from ._shares import (
     sign_dual,
     sign_mean_dot,
 )
+
+
+def erf_fn(x: ArrayLike) -> jax.Array:
+    """The error function, as `jax.scipy.special` has it, whose import takes a tenth of a second."""
+    x = jnp.asarray(x)
+    return jax.lax.erf(x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(float))
 
 
 def _erf_shares(cov: Cov) -> Shares:
