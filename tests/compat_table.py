@@ -14,8 +14,8 @@ OPENING = """# neural-tangents' scripts, unchanged
 `widelimit.compat` has the names of neural-tangents 0.6.5, so that a script runs after changing its import:
 
 ```python
-import widelimit.compat as nt                    # import neural_tangents as nt
-from widelimit.compat import stax, predict       # from neural_tangents import stax, predict
+import widelimit.compat as nt  # import neural_tangents as nt
+from widelimit.compat import stax, predict  # from neural_tangents import stax, predict
 ```
 
 A layer is the triple `(init_fn, apply_fn, kernel_fn)`; behind it stands one of widelimit's descriptions,

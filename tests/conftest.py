@@ -29,7 +29,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # over descriptions carry no arrays and run thousands of times.
 CHECKED = (
     "_base activations infinite width finite linalg regression dynamics training estimators experiments "
-    "plot explorer "
+    "plot explorer compat "
     "testing analysis.smoothness analysis.spectrum analysis.signal analysis.learning_curve"
 )
 jaxtyping.install_import_hook(

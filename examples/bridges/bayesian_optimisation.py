@@ -77,7 +77,7 @@ def optimise(name: str, kernel: str, seed: int, steps: int, first: int = 6) -> R
 
 
 def compare(
-    functions: Sequence[str] = tuple(FUNCTIONS), seeds: int = 5, steps: int = 15
+    functions: Sequence[str] = tuple(FUNCTIONS), seeds: int = 4, steps: int = 12
 ) -> list[Row]:
     return [
         optimise(name, kernel, seed, steps)
@@ -90,7 +90,7 @@ def compare(
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # of the optimisers inside BoTorch
     rows = compare()
-    print("median distance from the minimum (quartiles) after 6 + 15 evaluations, and who is ahead")
+    print("median distance from the minimum (quartiles) after 6 + 12 evaluations, and who is ahead")
     for name in FUNCTIONS:
         last = {
             kernel: np.array([r.best[-1] for r in rows if (r.function, r.kernel) == (name, kernel)])

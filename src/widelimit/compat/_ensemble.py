@@ -128,7 +128,7 @@ def gradient_descent_mse_ensemble(
             settings = (y_train, diag_reg, diag_reg_absolute_scale, trace_axes)
             return gp_inference(own, *settings)(names if get is None else get, cross, square)
         warn_of_time(targets.size)
-        times = np.asarray(t, np.float64) * learning_rate
+        times = np.asarray(np.asarray(t, np.float64) * learning_rate)
         return named({name: at_times(name, times, cross, square) for name in names}, get)
 
     return predict_fn

@@ -103,7 +103,7 @@ def initial_variances(module: nn.Module, *, init: str = "default") -> dict[str, 
         A number for each parameter's name: $1/(3\,\mathrm{fan\,in})$, or what is measured.
 
     Example:
-        >>> initial_variances(nn.Sequential(nn.Linear(4, 2)))["0.weight"] * 12
+        >>> round(initial_variances(nn.Sequential(nn.Linear(4, 2)))["0.weight"] * 12, 9)
         1.0
     """
     variances: dict[str, float] = {}
