@@ -57,7 +57,7 @@ def pixels_are_positive(net: Layer, rng: np.random.Generator) -> None:
             matrix = value.transpose(order).reshape(len(x) * pixels, -1)
             scale = np.abs(matrix).max()
             np.testing.assert_allclose(matrix, matrix.T, rtol=0, atol=1e-13 * scale)
-            assert np.linalg.eigvalsh(matrix)[0] > -1e-12 * scale * len(matrix)
+            assert np.linalg.eigvalsh(matrix)[0] >= -1e-12 * scale * len(matrix)
 
 
 def _before_readout(net: Layer) -> Layer:
