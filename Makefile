@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-bridges test-wheel fuzz mutants reproduce explorer docs check-docs format benchmarks clean
+.PHONY: demo test test-all test-bridges test-wheel fuzz mutants reproduce explorer docs check-docs format benchmarks clean
 
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found."; exit 1; }
@@ -26,6 +26,9 @@ test: $(READY)  ## formatter, linter, type checker, doctests, examples, tests
 	$(BIN)/basedpyright
 	@$(BIN)/python -c "import torch" 2>/dev/null || echo "PyTorch is not in $(VENV): make test-bridges tests the bridges."
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=10
+
+test-all: $(READY)  ## every case of every family
+	WIDELIMIT_ALL=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 BRIDGES := .venv-bridges
 $(BRIDGES)/.ready: pyproject.toml

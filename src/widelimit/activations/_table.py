@@ -21,22 +21,28 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from widelimit._base.compile import quick_jit
 from widelimit._base.numerics import at_least_zero
-from widelimit._base.quadrature import gauss_legendre, log_line, tanh_sinh
+from widelimit._base.quadrature import gauss_legendre
 
-from ._activation import Activation, derivative
+from ._activation import Activation
 from ._cov import Cov, Matrix
 from ._gap import unequal
+from ._table_values import (
+    AROUND,
+    STEP,
+    Nodes,
+    chebyshev_nodes,
+    gaps_at,
+    interpolation,
+    sizes_at,
+    slopes_at,
+    to_coefficients,
+)
 
 _ANGLES = (32, 64, 128)  # nodes in the angle that are tried
 _WIDEST = math.log(3e4)  # the largest quotient of variances
 _STRIP = 2.5  # of log q, in which functions are taken to be analytic; decides the number of nodes
-_STEP = 0.12  # in log r, and twice that in log q
-_AROUND = 20  # points of an interpolation
 _TOGETHER = 4  # degrees in one step of a loop
-
-Nodes = Float[np.ndarray, "..."]
 
 
 class Spec(NamedTuple):
@@ -95,22 +101,22 @@ def built(spec: Spec) -> Table | None:
     if high - low > _WIDEST or not -60 < low <= high < 30:
         return None
     nodes = 8 + math.ceil(-math.log(spec.tolerance) / math.asinh(2 * _STRIP / (high - low)))
-    logs = low + (high - low) * (_chebyshev_nodes(nodes) + 1) / 2
+    logs = low + (high - low) * (chebyshev_nodes(nodes) + 1) / 2
     turn = math.pi if spec.act.parity is None else math.pi / 2
     with jax.enable_x64(True), np.errstate(all="ignore"):
-        size = _sizes(spec.act, logs)
+        size = sizes_at(spec.act, logs)
         for count in _ANGLES:
-            angles = turn * (_chebyshev_nodes(count) + 1) / 2
-            trial = [_slopes(spec.act, end, 1, angles) for end in (low, high)]
+            angles = turn * (chebyshev_nodes(count) + 1) / 2
+            trial = [slopes_at(spec.act, end, 1, angles) for end in (low, high)]
             if all(_converged(_coefficients(t), 0, spec.tolerance) for t in trial):
                 break
         else:
             return None
-        start, points = low - _AROUND * _STEP, math.ceil((high - low) / (2 * _STEP)) + _AROUND + 1
-        slope = _slopes(spec.act, start, points, angles)
-        onto = _interpolation(start, points, logs) * size[:, None]
+        start, points = low - AROUND * STEP, math.ceil((high - low) / (2 * STEP)) + AROUND + 1
+        slope = slopes_at(spec.act, start, points, angles)
+        onto = interpolation(start, points, logs) * size[:, None]
         slope = onto @ slope @ onto.T
-        coefficients, apart = _coefficients(slope), _coefficients(_gaps(spec.act, logs)[None])
+        coefficients, apart = _coefficients(slope), _coefficients(gaps_at(spec.act, logs)[None])
         if not (_converged(coefficients, 1, spec.tolerance) and np.isfinite(apart).all()):
             return None
         mean = _coefficients(np.tensordot(_averaging(angles, turn), slope, axes=1))
@@ -173,21 +179,10 @@ def _chebyshev(x: Array, degrees: int) -> Array:
     return jnp.stack(values[:degrees])
 
 
-def _chebyshev_nodes(count: int) -> Nodes:
-    return np.cos(np.pi * (np.arange(count) + 0.5) / count)
-
-
-@functools.cache
-def _to_coefficients(count: int) -> Nodes:
-    matrix = 2 / count * np.cos(np.outer(np.arange(count), np.arange(count) + 0.5) * np.pi / count)
-    matrix[0] /= 2
-    return matrix
-
-
 def _coefficients(values: Nodes) -> Nodes:
     """Chebyshev coefficients of values at nodes, along all three axes."""
     for axis, count in enumerate(values.shape):
-        values = np.moveaxis(np.tensordot(_to_coefficients(count), values, (1, axis)), 0, axis)
+        values = np.moveaxis(np.tensordot(to_coefficients(count), values, (1, axis)), 0, axis)
     return values
 
 
@@ -223,73 +218,7 @@ def _averaging(angles: Nodes, turn: float) -> Nodes:
     )  # the mean over 1 - cos
     degrees = np.arange(count)[:, None, None]
     values = np.cos(degrees * np.arccos(np.clip(2 * inner / turn - 1, -1, 1)))
-    return np.einsum("tg,ktg->tk", weight, values) @ _to_coefficients(count)
-
-
-def _slopes(
-    act: Activation, start: float, count: int, angles: Nodes, nodes: int = 76, step: float = _STEP
-) -> Nodes:
-    r"""$E[\varphi'(\sqrt{q_i}z_1)\,\varphi'(\sqrt{q_j}z_2)]$ at each angle, $\log q_i=$ start $+2i$ step.
-
-    In polar coordinates, $z_1=r\cos t$ and $z_2=r\cos(t-\theta)$, sectors of equal signs are cut out. Each has
-    a double-exponential rule, and log r equal steps: fronts at 0 of any width are resolved, and all
-    variances need the function on one line.
-    """
-    near, _, weights = tanh_sinh(nodes)
-    first = math.log(1e-8)
-    r = np.exp(np.arange(first, math.log(9.5), step))
-    radial = step * r**2 * np.exp(-(r**2) / 2) / (2 * math.pi)
-    line = np.exp(start / 2 + first + step * np.arange(len(r) + count - 1))
-    prime = lambda z: _derivatives(act, z[:, None] * line)
-    weight = lambda width: width * weights[:, None] * radial
-    product = lambda one, two, width: np.asarray(_product(count, one, two, weight(width)))
-    found = []
-    for theta in angles:
-        wide, narrow = math.pi - theta, theta
-        z, small = np.sin(wide * near), np.sin(narrow * near)
-        up, down = prime(z), prime(-z)
-        across = product(prime(small), prime(-small), narrow)
-        found.append(product(up, up, wide) + product(down, down, wide) + across + across.T)
-    return np.stack(found)
-
-
-def _interpolation(start: float, points: int, at: Nodes) -> Nodes:
-    """From values at equal steps of log q to others, by the polynomial through the nearest points."""
-    place = (at - start) / (2 * _STEP)
-    left = np.clip(np.round(place).astype(int) - _AROUND // 2, 0, points - _AROUND)
-    near = left[:, None] + np.arange(_AROUND)
-    apart = np.arange(_AROUND)[:, None] - np.arange(_AROUND) + np.eye(_AROUND)
-    factors = (place[:, None, None] - near[:, None, :]) / apart
-    factors[:, np.arange(_AROUND), np.arange(_AROUND)] = 1
-    matrix = np.zeros((len(at), points))
-    np.put_along_axis(matrix, near, factors.prod(axis=2), axis=1)
-    return matrix
-
-
-def _vectors(act: Activation, logs: Nodes) -> Nodes:
-    r"""$\varphi(\sqrt q\,\cdot)$ on the line, for each variance, as vectors with the Gaussian inner product."""
-    z, weight = log_line(0.15)
-    values = np.asarray(_values(act, np.exp(logs / 2)[:, None] * np.concatenate([z, -z])))
-    return values * np.sqrt(np.tile(weight, 2))
-
-
-def _sizes(act: Activation, logs: Nodes) -> Nodes:
-    r"""$\sqrt{q/E[\varphi(\sqrt qz)^2]}$."""
-    return np.exp(logs / 2) / np.linalg.norm(_vectors(act, logs), axis=1)
-
-
-def _gaps(act: Activation, logs: Nodes) -> Nodes:
-    """G at all pairs of Chebyshev nodes: half squared distances of unit vectors."""
-    unit = _vectors(act, logs)
-    unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
-    apart = logs[:, None] - logs
-    np.fill_diagonal(apart, 1)
-    found = ((unit[:, None] - unit) ** 2).sum(axis=2) / (2 * apart**2)
-    x = _chebyshev_nodes(len(logs))
-    slope = np.polynomial.chebyshev.chebder(_to_coefficients(len(logs)) @ unit)
-    change = np.polynomial.chebyshev.chebval(x, slope).T * (x[0] - x[1]) / (logs[0] - logs[1])
-    np.fill_diagonal(found, (change**2).sum(axis=1) / 2)
-    return found
+    return np.einsum("tg,ktg->tk", weight, values) @ to_coefficients(count)
 
 
 def _certified(spec: Spec, table: Table) -> bool:
@@ -302,31 +231,11 @@ def _certified(spec: Spec, table: Table) -> bool:
         np.arange(coefficients.shape[2])[:, None]
         * np.arccos(np.clip(2 * (logs - low) / (high - low) - 1, -1, 1))
     )
-    size = _sizes(spec.act, logs)
+    size = sizes_at(spec.act, logs)
     places = np.array([0.05, 0.37, 0.71])
     angles = table.turn * places
-    exact = _slopes(spec.act, logs[0], count, angles, 96, step) * np.multiply.outer(size, size)
+    exact = slopes_at(spec.act, logs[0], count, angles, 96, step) * np.multiply.outer(size, size)
     degrees = np.cos(np.arange(len(signs)) * np.arccos(2 * places - 1)[:, None])
     rows = coefficients @ at
     found = np.einsum("ak,ks,ksi,ksj->aij", degrees, signs, rows, rows, optimize=True)
     return bool(np.abs(found - exact).max() <= 8 * spec.tolerance * np.abs(exact).max())
-
-
-@quick_jit
-def _product(
-    count: int,
-    one: Float[Array, "nodes line"],
-    two: Float[Array, "nodes line"],
-    weight: Float[Array, "nodes radii"],
-) -> Float[Array, "count count"]:
-    """A sector's contribution; exchanging the inputs turns its rule around."""
-    radii = weight.shape[1]
-    windows = lambda a: jnp.stack([a[:, i : i + radii] for i in range(count)])
-    flat = lambda a: a.reshape(count, -1)
-    first, second = flat(windows(one) * weight[None]), flat(windows(two[::-1]))
-    return jnp.matmul(first, second.T, precision="highest")
-
-
-# Compiled cheaply: they run on a few thousand points.
-_values = quick_jit(lambda act, x: act.fn(x))
-_derivatives = quick_jit(lambda act, x: derivative(act)(x))
