@@ -335,3 +335,15 @@ def test_a_formula_agrees_with_the_quadrature():
         other = quick_jit(fourth_in_plane)(act, cov)
     for one, two in zip(jax.tree.leaves(found), jax.tree.leaves(other), strict=True):
         np.testing.assert_allclose(one, two, atol=2e-12)
+
+
+def test_a_coarse_width_is_decided_by_the_shift():
+    x = np.array([[1.0, 0.2], [0.3, 1.0]])
+    found = wl.fluctuations(wl.mlp(3), x)
+    size = np.sqrt(np.outer(np.diag(found.ntk), np.diag(found.ntk)))
+    scatter, shift = np.max(found.ntk_var / size**2), np.max(np.abs(found.ntk_shift) / size)
+    coarse = 4 * scatter / shift  # where the scatter is smaller than the shift
+    for rtol in (0.1, coarse):
+        needed = max(scatter / rtol**2, shift / rtol)
+        assert found.width_for(rtol) == max(1, math.ceil(needed * (1 - 1e-12)))
+    assert shift / coarse > scatter / coarse**2
