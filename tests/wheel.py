@@ -118,6 +118,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keep", type=Path, help="a folder for wheel and sdist")
     options = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # users keep their bytecode
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         venv.create(folder / "bare", with_pip=True)
