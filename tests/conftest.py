@@ -56,6 +56,15 @@ pytest.raises = _raises
 
 # Families of cases of which every day runs one in so many; `make test-all` runs each.
 EVERY = {
+    "test_estimators.py::test_scikit_learn_contract": 2,
+    "test_kernels.py::test_laws": 2,
+    "test_golden.py::test_both_precisions": 2,
+    "test_learning_curve.py::test_theory_meets_measurement_on_the_sphere": 2,
+    "test_finite_pixels.py::test_the_structured_kernel_is_the_contracted_jacobian": 3,
+    "test_finite_pixels.py::test_sampled_kernels_agree_with_the_limit": 2,
+    "test_finite.py::test_the_structured_kernel_is_the_dense_one": 2,
+    "test_width.py::test_known_values": 2,
+    "test_spectrum.py::test_float64_agrees_with_many_digits_over_twelve_orders": 2,
     "test_spatial.py::test_many_digits": 3,
     "test_finite.py::test_every_activation_converges_to_its_limit": 3,
     "test_operator.py::test_products_are_those_of_the_matrix": 2,
