@@ -23,7 +23,7 @@ ORDER = (
     {"training", "analysis"},
     {"estimators", "plot", "testing", "extend", "explorer", "compat", "torch"},
     {"gpytorch", "gpjax"},
-    {"experiments"},
+    {"experiments", "bench"},
     {"cli"},
 )
 LEVEL = {folder: level for level, folders in enumerate(ORDER) for folder in folders}

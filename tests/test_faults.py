@@ -30,7 +30,7 @@ from widelimit._base.functions import digest
 from widelimit.activations import How
 from widelimit.estimators import NTKRegressor
 from widelimit.experiments import _store as store
-from widelimit.experiments._lock import LOCK, locked
+from widelimit._base.lock import LOCK, locked
 from widelimit.infinite import _patience, _plan
 
 X, Y = np.eye(2), np.ones(2)

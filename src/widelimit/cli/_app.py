@@ -2,7 +2,7 @@
 
 import typer
 
-from . import _demo, _explore, _reproduce
+from . import _bench, _demo, _explore, _reproduce
 
 app = typer.Typer(
     help="Neural networks of infinite width, exactly.",
@@ -13,3 +13,4 @@ app = typer.Typer(
 app.command("demo")(_demo.command)
 app.command("explore")(_explore.command)
 app.command("reproduce")(_reproduce.command)
+app.add_typer(_bench.app, name="bench")

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from widelimit._base.files import PARTIAL, reason, why_not_writable
+from widelimit._base.lock import LOCK, Busy, locked
 
 from ._experiment import EXPERIMENTS
-from ._lock import LOCK, Busy, locked
 from ._result import VERDICTS, Result, Table, plain
 
 RESULT, RUN = "result.json", "run.json"

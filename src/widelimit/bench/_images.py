@@ -1,0 +1,262 @@
+"""Kernel regression on MNIST and the sets made in its image: accuracy against the number of images."""
+
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from widelimit._base.files import write_file
+from widelimit._base.idx import Digits, read_digits
+from widelimit._base.names import unknown
+from widelimit.infinite import kernels
+from widelimit.layers import Dense, Layer, Phi, Repeat, cnn, myrtle
+
+from ._folder import open_folder
+
+KINDS = ("nngp", "ntk")
+RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # in units of the kernel's mean diagonal
+_STRIP = 500  # images whose kernels are kept together, where they are dear
+_HELD_OUT = 6  # the ridge is chosen on one in so many of the training images
+
+Images = Float[np.ndarray, "n rows columns channels"]
+Block = Float[np.ndarray, "kinds m n"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A network for images.
+
+    Attributes:
+        title: In tables and figures.
+        network: The network.
+        pixels: Whether it reads pixels; then its kernels are dear, and kept strip by strip.
+        side: The images' side, filled up with zeros; 0 for their own.
+    """
+
+    title: str
+    network: Layer
+    pixels: bool = True
+    side: int = 0
+
+
+def _connected(depth: int) -> Layer:
+    hidden = Dense(w_std=2**0.5, b_std=0.3) >> Phi("relu")
+    return Repeat(hidden, depth) >> Dense()
+
+
+MODELS = {
+    "connected": Model("fully connected, depth 3", _connected(3), pixels=False),
+    "cnn": Model("8 convolutions, flatten", cnn(depth=8, b_std=0.3)),
+    "myrtle5": Model("Myrtle-5", myrtle(5), side=32),
+}
+
+
+class Scored(NamedTuple):
+    """A kernel with so many training images.
+
+    Attributes:
+        model: A key of `MODELS`.
+        kind: "nngp" or "ntk".
+        images: Training images.
+        tests: Test images.
+        accuracy: On the test images.
+        ridge: In units of the mean diagonal, chosen on held-out training images.
+        kernel_seconds: For the kernels of the largest number of images, both kinds.
+        solve_seconds: To choose the ridge and to solve.
+    """
+
+    model: str
+    kind: str
+    images: int
+    tests: int
+    accuracy: float
+    ridge: float
+    kernel_seconds: float
+    solve_seconds: float
+
+
+def run_images(
+    data: Path,
+    out: Path,
+    *,
+    model: str,
+    sizes: Sequence[int],
+    tests: int = 10_000,
+    seed: int = 0,
+    watch: Callable[[int, int, str], None] = lambda done, of, what: None,
+) -> list[Scored]:
+    """Accuracy of both kernels of a network for several numbers of training images.
+
+    The pixels' mean is removed and images are divided by their norm; targets are 1 for the class and
+    -1/9 for the others; the ridge is the best of five on a sixth of the training images, and all of them
+    are then fitted.
+
+    Args:
+        data: The folder of the four files.
+        out: Where results and dear kernels are kept; what is there is not computed again.
+        model: A key of `MODELS`.
+        sizes: Numbers of training images; smaller ones are part of larger ones.
+        tests: Test images, the first of their file.
+        seed: Of the order of the training images.
+        watch: Told how many steps are done, of how many, and which.
+
+    Returns:
+        Both kernels for all sizes.
+
+    Raises:
+        ValueError: A file is missing or damaged, or there are fewer images than asked for.
+        BenchError: The folder cannot be written, or another run is at work there.
+    """
+    if model not in MODELS:
+        raise ValueError(unknown("network", model, MODELS))
+    digits = read_digits(data, "--data")
+    sizes = sorted(set(sizes))
+    if not sizes or sizes[0] < 60 or sizes[-1] > len(digits.train):
+        raise ValueError(
+            f"There are {len(digits.train)} training images; expected numbers from 60 to that many, "
+            f"got {list(sizes)}."
+        )
+    chosen = np.random.default_rng(seed).permutation(len(digits.train))[: sizes[-1]]
+    tests = min(tests, len(digits.test))
+    with open_folder(out):
+        name = f"{model}-{_mark(digits, MODELS[model], sizes, tests, seed)}"
+        kept = _kept(out / f"{name}.json")
+        if kept is not None:
+            return kept
+        x, y = _prepared(digits.train[chosen], MODELS[model]), digits.train_labels[chosen]
+        x_test, y_test = _prepared(digits.test[:tests], MODELS[model]), digits.test_labels[:tests]
+        begin = time.perf_counter()
+        gram, cross = _blocks(MODELS[model], x, x_test, out / name, watch)
+        spent = time.perf_counter() - begin
+        found = []
+        for size in sizes:
+            for i, kind in enumerate(KINDS):
+                begin = time.perf_counter()
+                ridge, guess = _classified(gram[i], y.astype(int), cross[i], size)
+                accuracy = float(np.mean(guess == y_test))
+                took = time.perf_counter() - begin
+                found.append(Scored(model, kind, size, tests, accuracy, ridge, spent, took))
+                watch(0, 0, f"{size} images, {kind}: {100 * accuracy:.2f} %")
+        write_file(out / f"{name}.json", json.dumps([s._asdict() for s in found], indent=1))
+        return found
+
+
+def _mark(digits: Digits, model: Model, sizes: Sequence[int], tests: int, seed: int) -> str:
+    """A digest of all that a result depends on."""
+    parts = [digits.train[:100].tobytes(), digits.test[:100].tobytes(), repr(model).encode()]
+    parts.append(repr((tuple(sizes), tests, seed)).encode())
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:12]
+
+
+def _kept(path: Path) -> list[Scored] | None:
+    try:
+        return [Scored(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _prepared(images: Int[np.ndarray, "n rows columns"], model: Model) -> np.ndarray:
+    """Images around their mean, of norm 1 for each pixel on average, in single precision."""
+    x = images / np.float32(255)
+    x = x - x.mean((1, 2), keepdims=True)
+    size = np.sqrt(np.mean(x**2, axis=(1, 2), keepdims=True))
+    x = (x / np.where(size > 0, size, 1)).astype(np.float32)
+    if not model.pixels:
+        return x.reshape(len(x), -1)
+    more = max(model.side - x.shape[1], 0)
+    around = (more // 2, more - more // 2)
+    return np.pad(x, ((0, 0), around, around))[..., None]
+
+
+def _blocks(
+    model: Model,
+    x: np.ndarray,
+    x_test: np.ndarray,
+    folder: Path,
+    watch: Callable[[int, int, str], None],
+) -> tuple[Block, Block]:
+    """The kernels of the training images, and of test images with them."""
+    if not model.pixels:
+        return _both(model, x, None), _both(model, x_test, x)
+    folder.mkdir(exist_ok=True)
+    n, m = len(x), len(x_test)
+    gram, cross = (np.empty((len(KINDS), rows, n), np.float32) for rows in (n, m))
+    places = list(_places(n, m))
+    for done, (rows, columns, is_test) in enumerate(places, 1):
+        path = folder / f"{'test' if is_test else 'train'}-{rows.start}.npy"
+        part = _strip(path, model, (x_test if is_test else x)[rows], x[columns])
+        if is_test:
+            cross[:, rows] = part
+        else:
+            gram[:, rows, columns] = part
+            gram[:, columns, rows] = part.transpose(0, 2, 1)
+        watch(done, len(places), "kernels")
+    return gram, cross
+
+
+def _places(n: int, m: int) -> Iterator[tuple[slice, slice, bool]]:
+    """Strips of the upper triangle, then of the test images."""
+    for i in range(0, n, _STRIP):
+        yield slice(i, min(i + _STRIP, n)), slice(i, n), False
+    for i in range(0, m, _STRIP):
+        yield slice(i, min(i + _STRIP, m)), slice(0, n), True
+
+
+def _strip(path: Path, model: Model, rows: np.ndarray, columns: np.ndarray) -> Block:
+    """Kernels as they were kept, or computed and kept."""
+    shape = (len(KINDS), len(rows), len(columns))
+    try:
+        part = np.load(path)
+        if part.shape == shape:
+            return part
+    except (OSError, ValueError, EOFError):
+        pass
+    part = _both(model, rows, columns)
+    partial = path.with_suffix(".partial.npy")
+    np.save(partial, part)
+    partial.replace(path)
+    return part
+
+
+def _both(model: Model, rows: np.ndarray, columns: np.ndarray | None) -> Block:
+    found = kernels(model.network, rows, columns)
+    return np.stack([np.asarray(getattr(found, kind)) for kind in KINDS])
+
+
+def _classified(
+    gram: Float[np.ndarray, "N N"],
+    y: Int[np.ndarray, " N"],
+    cross: Float[np.ndarray, "m N"],
+    size: int,
+) -> tuple[float, Int[np.ndarray, " m"]]:
+    """The ridge that does best on held-out images, and the classes of the test images."""
+    fitted = size - size // _HELD_OUT
+    with jax.enable_x64(True):
+        targets = jnp.asarray(np.where(y[:size, None] == np.arange(10), 1.0, -1 / 9))
+        unit = float(np.mean(np.diagonal(gram)[:size].astype(np.float64)))
+        held = jnp.asarray(gram[fitted:size, :fitted], jnp.float64)
+        hits = []
+        for ridge in RIDGES:
+            guess = held @ _solve(gram[:fitted, :fitted], ridge * unit, targets[:fitted])
+            hits.append(int(np.sum(np.asarray(guess.argmax(1)) == y[fitted:size])))
+        best = RIDGES[int(np.argmax(hits))]
+        weights = _solve(gram[:size, :size], best * unit, targets)
+        guess = jnp.asarray(cross[:, :size], jnp.float64) @ weights
+        return best, np.asarray(guess.argmax(1))
+
+
+def _solve(gram: Float[np.ndarray, "n n"], ridge: float, targets: jax.Array) -> jax.Array:
+    """In double precision on the device; a matrix that is not positive gives weights of 0."""
+    matrix = jnp.asarray(gram).astype(jnp.float64)
+    factor = jnp.linalg.cholesky(matrix + ridge * jnp.eye(len(matrix)), symmetrize_input=False)
+    del matrix
+    weights = jax.scipy.linalg.cho_solve((factor, True), targets)
+    return jnp.where(jnp.isfinite(weights).all(), weights, 0.0)
