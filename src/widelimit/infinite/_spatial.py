@@ -33,15 +33,16 @@ from ._cost import cost_of
 from ._demand import Demand, demand
 from ._evaluate import Answer, Request
 from ._fast import BRIEFLY, WELL, Programs, Side, going, slice_kernels, tile_side
-from ._images import Extras, Images
+from ._images import Images
 from ._layered import kernel_values
+from ._masks import Extras, Read, both
+from ._meet import order, unfolded
 from ._plan import join, split, without_widths
 from ._stage import Stage, staged
 from ._stages import Coarse, coarse_side, coarsened, first_stage
 
 _LABEL = "tiles of pairs of images"
 _AHEAD = 4  # tiles that are started before the first is waited for
-Read = tuple[Float[Array, "..."], Extras]
 
 
 def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
@@ -197,14 +198,33 @@ def _run(
     """The kernels of two batches: a first stage by slices where there is one, then layer by layer."""
     stage = _first_stage(net, x1)
     if stage is None or is_transformed((net, x1, x2)):
-        out = interpret(net, images_of(x1, x2, dtype, own=wanted.own)).cross
+        out = interpret(net, images_of(x1, x2, dtype, own=wanted.own))
     else:
         coarse, body, rest = stage
         cast = lambda x: None if x is None else np.asarray(x, dtype)
         numbers = split(body)[1]
         start = first_stage(coarse, numbers, cast(x1), cast(x2), ntk="ntk" in kernels)
-        out = interpret(rest, start).cross
-    return kernel_values(out, kernels, out.size)
+        out = interpret(rest, start)
+    return kernels_of(out, kernels, len(x1), None if x2 is None else len(x2))
+
+
+def kernels_of(
+    state: Images, kernels: tuple[str, ...], n1: int, n2: int | None
+) -> tuple[Float[Array, "..."], ...]:
+    """The kernels from a state, axes (n1, n2, *pixels, *pixels); n2 = None: of one batch with itself."""
+    ask = _answer if is_transformed(state) else _answered
+    return ask((kernels, n1, n2), state)
+
+
+def _answer(asked: tuple[Any, ...], state: Images) -> tuple[Float[Array, "..."], ...]:
+    kernels, n1, n2 = asked
+    listed = order(n1, n2, own=state.meeting.images > 0)
+    values = kernel_values(state.pairs, kernels, state.pairs.size)
+    shape = (len(listed.first), *state.sites, *state.sites)
+    return tuple(unfolded(v.reshape(shape), listed, n2 is None) for v in values)
+
+
+_answered = quick_jit(_answer)
 
 
 def _first_stage(net: Layer, x: Any) -> tuple[Coarse, Layer, Layer] | None:
@@ -218,25 +238,24 @@ def _first_stage(net: Layer, x: Any) -> tuple[Coarse, Layer, Layer] | None:
 def images_of(x1: Any, x2: Any, dtype: str, *, own: bool) -> Images:
     """Two batches of inputs as a state; without the second, the first with itself."""
     first, second = _read(x1, dtype), None if x2 is None else _read(x2, dtype)
-    pairs = len(x1) * len(x1 if x2 is None else x2)
-    brief = pairs * math.prod(x1.shape[1:-1]) ** 2 <= BRIEF_MATRIX
     if is_transformed((x1, x2)):
-        return _as_images(own, brief, first, second)
-    return (_briefly_met if brief else _met)(own, brief, first, second)
+        return _as_images((own, False), first, second)
+    pairs = len(x1) ** 2 // 2 if x2 is None else len(x1) * len(x2)
+    brief = pairs * math.prod(x1.shape[1:-1]) ** 2 <= BRIEF_MATRIX
+    return (_briefly_met if brief else _met)((own, brief), first, second)
 
 
-def _as_images(own: bool, brief: bool, one: Read, two: Read | None) -> Images:
-    (first, extras1), (second, extras2) = one, two or one
-    own1 = from_pixels(first, first, own=True) if own else None
-    own2 = from_pixels(second, second, own=True) if own and two is not None else None
-    same = jnp.eye(len(first), dtype=bool) if two is None else None
-    sites = tuple(first.shape[1:-1])
-    return Images(from_pixels(first, second), own1, own2, extras1, extras2, same, sites, brief)
+def _as_images(options: tuple[bool, bool], one: Read, two: Read | None) -> Images:
+    own, brief = options
+    x, extras = one if two is None else both(one, two)
+    meeting = order(len(one[0]), None if two is None else len(two[0]), own=own).meeting()
+    taken = lambda number: jax.tree.map(lambda a: a[number], (x, extras))
+    (x1, extras1), (x2, extras2) = taken(meeting.first), taken(meeting.second)
+    sites = tuple(x.shape[1:-1])
+    return Images(from_pixels(x1, x2), meeting, extras1, extras2, sites, brief)
 
 
-_met, _briefly_met = (
-    compiled(_as_images, static_argnums=(0, 1)) for compiled in (jax.jit, quick_jit)
-)
+_met, _briefly_met = jax.jit(_as_images, static_argnums=0), quick_jit(_as_images)
 
 
 def _read(x: Any, dtype: str) -> Read:
