@@ -22,8 +22,8 @@ from widelimit._base.thresholds import FEW_FEATURES
 from widelimit.layers import Sites, Window, flat_table
 
 from ._correlation import correlation
-from ._edges import frame, padded
-from ._pair import Pair, outer
+from ._edges import frame, written
+from ._pair import Pair, going, outer
 
 Table = Int[np.ndarray, "_ _"]
 Array_ = Float[Array, "..."]
@@ -35,7 +35,8 @@ def from_pixels(x1: Array_, x2: Array_) -> Pair:
         (q1, u1), (q2, u2) = _split(x1), _split(x2)
         each = jax.vmap(correlation) if x1.shape[-1] <= FEW_FEATURES else _one_by_one
         minus, plus = each(u1, u2)
-        return Pair(q1[:, :, None], q2[:, None, :], minus, plus, jnp.zeros_like(minus))
+        nothing = jnp.zeros((1, 1, 1), minus.dtype)
+        return Pair(q1[:, :, None], q2[:, None, :], minus, plus, nothing)
 
 
 def _one_by_one(u1: Array_, u2: Array_) -> tuple[Array_, Array_]:
@@ -57,35 +58,39 @@ def _split(x: Array_) -> tuple[Array_, Array_]:
 
 def windowed(block: Pair, window: Window, sites: Sites) -> Pair:
     r"""$\bar K(p,r)=\frac1F\sum_oK(p(o),r(o))$: parts are the taps, those that read padding being empty."""
-    tables, taps = window.tables(sites), window.taps(len(sites))
-    shares1, total1 = _shares(block.q1[:, :, 0], tables, sites)
-    shares2, total2 = _shares(block.q2[:, 0, :], tables, sites)
-    first, second = (lambda a: a[:, :, None]), (lambda a: a[:, None, :])
-    # In units of each image's largest deviation: products of two would leave the range of float32.
-    s1, over1 = map(first, _in_units(block.q1[:, :, 0], total1))
-    s2, over2 = map(second, _in_units(block.q2[:, 0, :], total2))
-    weight, over = outer(s1, s2, block.minus), outer(over1, over2, block.minus)
+    side = lambda q: _reads(q, window, sites, str(block.minus.dtype))
+    first, second = (lambda a: a[..., :, None]), (lambda a: a[..., None, :])
+    total1, s1, over1, shares1 = map(first, written(going(block.q1), side, block.q1[:, :, 0]))
+    total2, s2, over2, shares2 = map(second, written(going(block.q1), side, block.q2[:, 0, :]))
+    weight, over = s1 * s2, over1 * over2
     mean = lambda value: over * _diagonal_sums(weight * value, window, sites)
     # Half the squared distance of the two vectors of shares: differences first, so nothing cancels.
     gap = jnp.zeros((1, 1, 1), block.minus.dtype)
-    for a, b in zip(_halved(shares1, block), _halved(shares2, block), strict=True):
-        gap = gap + (first(a) - second(b)) ** 2
+    for a, b in zip(shares1, shares2, strict=True):
+        gap = gap + (a - b) ** 2
     above = None if block.above is None else mean(block.above) + gap
-    minus, ntk = mean(block.minus) + gap, mean(block.ntk)
-    return Pair(first(total1 / taps), second(total2 / taps), minus, above, ntk, block.how)
+    untrained = block.ntk.size < block.minus.size  # then it is 0
+    minus, ntk = mean(block.minus) + gap, block.ntk if untrained else mean(block.ntk)
+    return Pair(total1, total2, minus, above, ntk, block.how)
 
 
-def _halved(shares: Array_, block: Pair) -> Array_:
-    """Times the root of 1/2, in the dtype of pairs; one tap after the other."""
-    return (math.sqrt(0.5) * shares).astype(block.minus.dtype)
-
-
-def _in_units(q: Array_, total: Array_) -> tuple[Array_, Array_]:
-    """Deviations, and the inverse of those of sums, of one image's own size; finite in float32 products."""
+def _reads(
+    q: Array_, window: Window, sites: Sites, dtype: str
+) -> tuple[Array_, Array_, Array_, Array_]:
+    """What belongs to single images: mean variances under the window, deviations, their inverse, halves of shares."""
+    table = flat_table(window.tables(sites), sites)
+    places = np.where(table < 0, math.prod(sites), table).T.reshape(-1)
+    parts = jnp.take(q, places, axis=1, mode="fill", fill_value=0)
+    parts = parts.reshape(len(q), table.shape[1], len(table))
+    total = jnp.sum(parts, axis=1)
+    # In units of each image's largest deviation: products of two would leave the range of float32.
     root = safe_sqrt(q)
     unit = jax.lax.stop_gradient(jnp.max(root, axis=1, keepdims=True))
     unit = jnp.where(unit > 0, unit, 1)
-    return root / unit, jnp.minimum(unit * _inverse(total), 1e18)
+    over = jnp.minimum(unit * _inverse(total), 1e18)
+    shares = jnp.moveaxis(safe_sqrt(parts) * _inverse(total)[:, None], 1, 0)
+    rounded = (a.astype(dtype) for a in (root / unit, over, math.sqrt(0.5) * shares))
+    return total / window.taps(len(sites)), *rounded
 
 
 def _inverse(total: Array_) -> Array_:
@@ -93,46 +98,57 @@ def _inverse(total: Array_) -> Array_:
     return safe_divide(jnp.ones_like(root), root)
 
 
-def _shares(q: Array_, tables: Sequence[Table], sites: Sites) -> tuple[Array_, Array_]:
-    """The shares of the taps of a window, axes (taps, pairs, pixels), 0 where padding is read; and the sum of all."""
-    table = flat_table(tables, sites)
-    places = np.where(table < 0, math.prod(sites), table).T.reshape(-1)
-    parts = jnp.take(q, places, axis=1, mode="fill", fill_value=0)
-    parts = parts.reshape(len(q), table.shape[1], len(table))
-    total = jnp.sum(parts, axis=1)
-    return jnp.moveaxis(safe_sqrt(parts) * _inverse(total)[:, None], 1, 0), total
-
-
 def _diagonal_sums(value: Array_, window: Window, sites: Sites) -> Array_:
     """Sums over the taps that read both pixels, the same tap on both sides."""
-    pixels, k = math.prod(window.out(sites)), len(sites)
-    spread = value.reshape(len(value), *sites, *sites)
-    if window.transposed:
-        for axis, table in enumerate(window.tables(sites)):
-            spread = _by_table(spread, table, 1 + axis, 1 + k + axis)
-        return spread.reshape(len(value), pixels, pixels)
-    frames = frame(window, sites)
-    for axis, (_, _, _, front, behind) in enumerate(frames):
-        for place in (1 + axis, 1 + k + axis):
-            spread = padded(spread, place, front, behind, around=window.padding == "circular")
+    table = flat_table(window.tables(sites), sites)
+    moves = [_constant(places) for places in table.T]
+    if len(table) == math.prod(sites) and None not in moves:
+        return _by_moves(value, table, moves)
+    if not window.transposed and window.padding != "circular":
+        return _by_steps(value, window, sites)
+    places = np.where(table < 0, value.shape[1], table)
+    take = lambda v, o, axis: jnp.take(v, places[:, o], axis=axis, mode="fill", fill_value=0)
+    parts = [take(take(value, o, 1), o, 2) for o in range(table.shape[1])]
+    return sum(parts[1:], parts[0])
+
+
+def _constant(places: Int[np.ndarray, " pixels"]) -> int | None:
+    """By how much a tap moves all pixels that it reads, in row-major order; None where not by one number."""
+    moves = np.unique((places - np.arange(len(places)))[places >= 0])
+    return int(moves[0]) if len(moves) == 1 else None if len(moves) else 0
+
+
+def _by_moves(value: Array_, table: Table, moves: Sequence[int]) -> Array_:
+    """Each tap as a shift of both flat axes, without what it would read beyond an edge: long loops, no division."""
+    pixels, room = len(table), max(map(abs, moves))
+    sides = [(0, 0, 0), (room, room, 0), (room, room, 0)]
+    wide = jax.lax.pad(value, jnp.zeros((), value.dtype), sides)
     total = None
-    for offset in itertools.product(*(range(taps) for taps, *_ in frames)):
-        reads = [
-            slice(o, o + (n - 1) * s + 1, s)
-            for o, (_, s, n, *_) in zip(offset, frames, strict=True)
-        ]
-        part = spread[(slice(None), *reads, *reads)]
+    for move, places in zip(moves, table.T, strict=True):
+        reads = slice(room + move, room + move + pixels)
+        part, there = wide[:, reads, reads], (places >= 0).astype(value.dtype)
+        if move:
+            part = part * there[None, :, None] * there[None, None, :]
         total = part if total is None else total + part
     assert total is not None
+    return total
+
+
+def _by_steps(value: Array_, window: Window, sites: Sites) -> Array_:
+    """Each tap as a strided slice of both images' axes."""
+    frames = frame(window, sites)
+    sides = [(0, 0, 0), *([(front, behind, 0) for *_, front, behind in frames] * 2)]
+    spread = value.reshape(len(value), *sites, *sites)
+    wide = jax.lax.pad(spread, jnp.zeros((), value.dtype), sides)
+    total = None
+    for offset in itertools.product(*(range(taps) for taps, *_ in frames)):
+        ends = zip(offset, frames, strict=True)
+        reads = [slice(o, o + (count - 1) * step + 1, step) for o, (_, step, count, *_) in ends]
+        part = wide[(slice(None), *reads, *reads)]
+        total = part if total is None else total + part
+    assert total is not None
+    pixels = math.prod(window.out(sites))
     return total.reshape(len(value), pixels, pixels)
-
-
-def _by_table(value: Array_, table: Table, first: int, second: int) -> Array_:
-    """The same along one axis of either image, position by position."""
-    places = np.where(table < 0, value.shape[first], table)
-    take = lambda v, o, axis: jnp.take(v, places[:, o], axis=axis, mode="fill", fill_value=0)
-    parts = [take(take(value, o, first), o, second) for o in range(table.shape[1])]
-    return sum(parts[1:], parts[0])
 
 
 def flattened(block: Pair) -> Pair:
@@ -143,7 +159,8 @@ def flattened(block: Pair) -> Pair:
     share1 = safe_sqrt(q1) * _inverse(total1)[:, None]
     share2 = safe_sqrt(q2) * _inverse(total2)[:, None]
     weight = outer(share1, share2, block.minus)
-    gap = jnp.sum((_halved(share1, block) - _halved(share2, block)) ** 2, axis=1)
+    halved = lambda share: (math.sqrt(0.5) * share).astype(block.minus.dtype)
+    gap = jnp.sum((halved(share1) - halved(share2)) ** 2, axis=1)
     equal = lambda value: jnp.diagonal(jnp.broadcast_to(value, block.minus.shape), axis1=1, axis2=2)
     mean = lambda value: jnp.sum(weight * equal(value), axis=1)
     alone = lambda value: value[:, None, None]

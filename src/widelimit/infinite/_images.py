@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from widelimit._base.arrays import is_transformed
 from widelimit._base.compile import quick_jit
@@ -57,6 +57,7 @@ class Images(State, eqx.Module):
         meeting: Which inputs they are of; where a layer needs it, each input with itself is among them.
         one: Masks and graphs of the first inputs.
         two: Those of the second.
+        doubt: How far rounding may have moved the angles of each pair behind maps of pixels, on average.
         sites: The sizes of the spatial axes.
         brief: Whether this is all that is asked for, and little: layers are then compiled quickly rather than well.
     """
@@ -67,6 +68,7 @@ class Images(State, eqx.Module):
     meeting: Meeting
     one: Extras
     two: Extras
+    doubt: Float[Array, " pairs"]
     sites: Sites = eqx.field(static=True)
     brief: bool = eqx.field(static=True, default=False)
 
@@ -74,6 +76,11 @@ class Images(State, eqx.Module):
 
     def _of(self, pairs: Pair) -> Self:
         return dataclasses.replace(self, pairs=pairs)
+
+    def unwatched(self) -> Self:
+        """Where nothing looks at variances behind a map of pixels any more, no own blocks are needed."""
+        meeting = dataclasses.replace(self.meeting, images=0)
+        return dataclasses.replace(self, meeting=meeting)
 
     def _hidden(self) -> Self:
         """Nothing where the masks say so."""
@@ -173,7 +180,9 @@ class Images(State, eqx.Module):
         return self._by(matrices)._placed(pixels.out(self.sites), middle)
 
     def _by(self, matrices: Matrices) -> Self:
-        return self._of(mapped(self.pairs, matrices, self.meeting))
+        with jax.enable_x64(True):
+            pairs, doubt = mapped(self.pairs, matrices, self.meeting)
+            return dataclasses.replace(self, pairs=pairs, doubt=self.doubt + doubt)
 
     def _matrix(self, pixels: LinearMap, extras: Extras) -> Array:
         """The map's matrix, for each input where it is its own; an average is over what is there."""
@@ -230,7 +239,8 @@ class Images(State, eqx.Module):
 def _met(how: Callable[[list[Pair]], Pair], parts: Sequence[Images]) -> Images:
     """Signals that became one."""
     with jax.enable_x64(True):
-        return dataclasses.replace(parts[0], pairs=how([part.pairs for part in parts]))
+        doubt = sum((part.doubt for part in parts[1:]), parts[0].doubt)
+        return dataclasses.replace(parts[0], pairs=how([part.pairs for part in parts]), doubt=doubt)
 
 
 def _stepped(form: Any, numbers: Any, state: Images) -> Images:

@@ -19,8 +19,9 @@ from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.thresholds import REFINED, SIMILAR
 from widelimit.activations import How
 
+from ._edges import written
 from ._meet import Meeting
-from ._pair import Pair, outer
+from ._pair import Pair, going, outer
 
 Array_ = Float[Array, "..."]
 
@@ -56,10 +57,11 @@ def _product(a: Array_, b: Array_) -> Array_:
 
 
 def _sums(block: Pair, matrices: Matrices) -> Mapped:
-    s1, s2 = safe_sqrt(block.q1), safe_sqrt(block.q2)
+    go, dtype = going(block.q1), str(block.minus.dtype)
+    s1, s2 = written(go, lambda *qs: [*map(safe_sqrt, qs)], block.q1, block.q2)
     weight = outer(s1, s2, block.minus)
-    left = matrices.first.astype(block.minus.dtype)
-    right = jnp.swapaxes(matrices.second.astype(block.minus.dtype), -1, -2)
+    left = matrices.first.astype(dtype)
+    right = jnp.swapaxes(matrices.second.astype(dtype), -1, -2)
 
     def both(v: Array_) -> Array_:
         return _product(_product(left, weight * v), right)
@@ -70,17 +72,19 @@ def _sums(block: Pair, matrices: Matrices) -> Mapped:
     return Mapped(a1, a2, both(block.minus), high, both(block.ntk))
 
 
-def mapped(block: Pair, matrices: Matrices, meeting: Meeting) -> Pair:
-    """The block behind a linear map."""
+def mapped(
+    block: Pair, matrices: Matrices, meeting: Meeting
+) -> tuple[Pair, Float[Array, " pairs"] | float]:
+    """The block behind a linear map, and how far rounding may have moved the angles of each pair, on average."""
     with jax.enable_x64(True):
         sums = _sums(block, matrices)
         if not meeting.images:
-            return _bounded(sums, block, matrices)
+            return _bounded(sums, block, matrices), 0.0
         known = block.above is None and matrices.positive
-        out = settled(sums, meeting, positive=matrices.positive, known=known, how=block.how)
+        out, doubt = settled(sums, meeting, positive=matrices.positive, known=known, how=block.how)
         if matrices.shared is None or not matrices.positive:
-            return out
-        return _refined(out, block, matrices.shared, meeting)
+            return out, doubt
+        return _refined(out, block, matrices.shared, meeting), doubt
 
 
 class Size(NamedTuple):
@@ -88,33 +92,41 @@ class Size(NamedTuple):
 
     a: Array_
     spread: Array_
+    q: Array_
+    root: Array_
+    over: Array_
 
-    @property
-    def q(self) -> Array_:
-        """The variance."""
-        return jnp.maximum(self.a**2 - self.spread, 0)
+    @staticmethod
+    def of(a: Array_, spread: Array_) -> "Size":
+        """From the sums: the variance, its root, and 1 over that."""
+        q = jnp.maximum(a**2 - spread, 0)
+        root = safe_sqrt(q)
+        return Size(a, spread, q, root, _inverse(root))
 
 
-def settled(sums: Mapped, meeting: Meeting, *, positive: bool, known: bool, how: How) -> Pair:
-    """Normalised by the true variances, which the images' own blocks have; exactly 0 where an output meets itself."""
-    dtype = sums.low.dtype
+def settled(
+    sums: Mapped, meeting: Meeting, *, positive: bool, known: bool, how: How
+) -> tuple[Pair, Float[Array, " pairs"]]:
+    """Normalised by the true variances, which the images' own blocks have; exactly 0 where an output meets itself.
+
+    Returns:
+        The block, and how far rounding may have moved the angles of each pair, on average.
+    """
+    dtype, go = sums.low.dtype, going(sums.a1)
     own = sums.low[: meeting.images]
     spread = jnp.diagonal(own, axis1=1, axis2=2).astype(jnp.float64)
-    one = Size(sums.a1[:, :, None], spread[meeting.first][:, :, None])
-    two = Size(sums.a2[:, None, :], spread[meeting.second][:, None, :])
-    q1, q2 = one.q, two.q
-    root1, root2 = safe_sqrt(q1), safe_sqrt(q2)
-    over = outer(_inverse(root1), _inverse(root2), sums.low)
-    a1, a2, size = one.a, two.a, root1 * root2
-    above = None
+    one = written(go, Size.of, sums.a1[:, :, None], spread[meeting.first][:, :, None])
+    two = written(go, Size.of, sums.a2[:, None, :], spread[meeting.second][:, None, :])
+    over = outer(one.over, two.over, sums.low)
+    above, size = None, one.root * two.root
     if positive:
-        excess = a1**2 * two.spread + (a2**2 - two.spread) * one.spread
-        lost = safe_divide(excess, a1 * a2 + size).astype(dtype)
+        excess = one.a**2 * two.spread + (two.a**2 - two.spread) * one.spread
+        lost = safe_divide(excess, one.a * two.a + size).astype(dtype)
         minus = (sums.low - lost) * over
         if not known and sums.high is not None:
             above = jnp.clip((sums.high - lost) * over, 0, 2)
     else:
-        cov = a1 * a2 - sums.low.astype(jnp.float64)
+        cov = one.a * two.a - sums.low.astype(jnp.float64)
         minus = (size - cov).astype(dtype) * over
     minus = jnp.clip(minus, 0, 1 if known else 2)
     if not known and above is None:
@@ -122,7 +134,19 @@ def settled(sums: Mapped, meeting: Meeting, *, positive: bool, known: bool, how:
     exact = meeting.same[:, None, None] & jnp.eye(minus.shape[1], dtype=bool)[None]
     minus = jnp.where(exact, 0, minus)
     above = None if above is None else jnp.where(exact, 2, above)
-    return Pair(q1, q2, minus, above, sums.ntk * over, how)
+    out = Pair(one.q, two.q, minus, above, sums.ntk * over, how)
+    return out, _doubt(minus, sums.low * over)
+
+
+def _doubt(minus: Array_, before: Array_) -> Float[Array, " pairs"]:
+    r"""How far $\theta$ is moved by rounding numbers of size `before`, of which $1-\rho$ is the small difference.
+
+    By the mean square over pixels. What comes of it is a mean over pixels: those of either image round independently.
+    """
+    lost = jnp.finfo(minus.dtype).eps * before
+    moved = lost / jnp.sqrt(2 * minus + lost + jnp.finfo(minus.dtype).tiny)
+    square = jnp.mean(jnp.where(minus > 0, moved, 0) ** 2, axis=(1, 2))
+    return jnp.sqrt(square / minus.shape[1])
 
 
 def _inverse(a: Array_) -> Array_:

@@ -167,8 +167,8 @@ def coarse_images(
         high,
         jnp.zeros_like(low) if ntk is None else ntk,
     )
-    block = settled(mapped, meeting, positive=True, known=high is None, how=How())
-    return Images(block, meeting, Extras(), Extras(), sites, brief)
+    block, doubt = settled(mapped, meeting, positive=True, known=high is None, how=How())
+    return Images(block, meeting, Extras(), Extras(), doubt, sites, brief)
 
 
 def _listed(parts: tuple[Array_ | None, ...]) -> Any:
