@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.arrays import is_transformed
-from widelimit._base.compile import quick_jit
+from widelimit._base.compile import light_jit, quick_jit
 from widelimit._base.scalars import Scalar
 from widelimit._base.thresholds import BRIEF_BLOCK
 from widelimit._base.types import Self
@@ -21,8 +21,14 @@ from widelimit.activations import Activation
 from widelimit.interpret import Rule, State, is_one, is_zero, propagate
 from widelimit.layers import (
     Attention,
+    AvgPool,
     Concat,
+    Conv,
+    ConvLocal,
+    ConvTranspose,
     Frozen,
+    GlobalAvgPool,
+    GlobalSumPool,
     Layer,
     LinearMap,
     Product,
@@ -31,6 +37,7 @@ from widelimit.layers import (
     Serial,
     Sites,
     Sum,
+    SumPool,
     Whole,
     Window,
     centre,
@@ -47,6 +54,7 @@ from ._pair import Pair, doubled
 from ._plan import join, split
 
 _COMPOSITE = Serial, Sum, Residual, Repeat, Concat, Product, Frozen
+_SUMS = AvgPool, Conv, ConvLocal, ConvTranspose, GlobalAvgPool, GlobalSumPool, SumPool
 
 
 class Images(State, eqx.Module):
@@ -97,7 +105,8 @@ class Images(State, eqx.Module):
             if is_transformed((numbers, start)):
                 return propagate(layer, start)
             small = self.brief or start.pairs.minus.size <= BRIEF_BLOCK
-            return (_brief_step if small else _step)(form, numbers, start)
+            step = _brief_step if small else _light_step if isinstance(layer, _SUMS) else _step
+            return step(form, numbers, start)
 
     # --- one pixel at a time --------------------------------------------------------------------
 
@@ -222,7 +231,7 @@ class Images(State, eqx.Module):
             mask = None if self.one.mask is None else self.one.mask[:n]
             found = attention_weights(own, mask, weights, gain)
             positive = weights != "identity" or self.pairs.above is None
-            return Matrices(found[self.meeting.first], found[self.meeting.second], positive)
+            return Matrices(found, None, positive)
 
     # --- how signals meet -----------------------------------------------------------------------
 
@@ -248,7 +257,7 @@ def _stepped(form: Any, numbers: Any, state: Images) -> Images:
 
 
 _step = jax.jit(_stepped, static_argnums=0)
-_brief_step = quick_jit(_stepped)
+_light_step, _brief_step = light_jit(_stepped), quick_jit(_stepped)
 
 
 @jax.jit

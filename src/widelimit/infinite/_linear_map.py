@@ -27,17 +27,17 @@ Array_ = Float[Array, "..."]
 
 
 class Matrices(NamedTuple):
-    """The matrices of a linear map for the inputs of pairs.
+    """The matrices of a linear map.
 
     Attributes:
-        first: Shape (pairs or 1, P', P), float64.
-        second: The same for the second inputs.
+        first: Those of the first inputs of pairs, shape (pairs or 1, P', P), float64.
+        second: The same for the second inputs; None: `first` has one for each input.
         positive: Whether no entry is negative.
         shared: The matrix where it is one for all inputs and known beforehand.
     """
 
     first: Array_
-    second: Array_
+    second: Array_ | None
     positive: bool
     shared: Float[np.ndarray, "outputs pixels"] | None = None
 
@@ -56,20 +56,48 @@ def _product(a: Array_, b: Array_) -> Array_:
     return jnp.matmul(a, b, precision="highest")
 
 
-def _sums(block: Pair, matrices: Matrices) -> Mapped:
-    go, dtype = going(block.q1), str(block.minus.dtype)
-    s1, s2 = written(go, lambda *qs: [*map(safe_sqrt, qs)], block.q1, block.q2)
-    weight = outer(s1, s2, block.minus)
-    left = matrices.first.astype(dtype)
-    right = jnp.swapaxes(matrices.second.astype(dtype), -1, -2)
+class _Side(NamedTuple):
+    """The matrices times the deviations of what they read.
+
+    Attributes:
+        matrix: In the dtype of pairs, axes (pairs, P', P).
+        total: Sums over the pixels that are read, float64.
+        most: The same of absolute values.
+    """
+
+    matrix: Array_
+    total: Array_
+    most: Array_
+
+
+def _side(matrix: Array_, root: Array_, dtype: str) -> _Side:
+    product = matrix * root
+    total, most = jnp.sum(product, axis=2), jnp.sum(jnp.abs(product), axis=2)
+    return _Side(product.astype(dtype), total, most)
+
+
+def _sides(block: Pair, matrices: Matrices, meeting: Meeting) -> tuple[_Side, _Side]:
+    """What either input of each pair brings."""
+    dtype = str(block.minus.dtype)
+    s1, s2 = jnp.swapaxes(safe_sqrt(block.q1), 1, 2), safe_sqrt(block.q2)
+    if matrices.second is not None:
+        return _side(matrices.first, s1, dtype), _side(matrices.second, s2, dtype)
+    make = lambda matrix, root: _side(matrix, root, dtype)
+    each = written(going(s1), make, matrices.first, s1[: meeting.images])
+    taken = lambda numbers: _Side(*(part[numbers] for part in each))
+    return taken(meeting.first), taken(meeting.second)
+
+
+def _sums(block: Pair, one: _Side, two: _Side) -> Mapped:
+    right = jnp.swapaxes(two.matrix, 1, 2)
 
     def both(v: Array_) -> Array_:
-        return _product(_product(left, weight * v), right)
+        return _product(_product(one.matrix, v), right)
 
-    high = None if block.above is None else both(block.above)
-    a1 = _product(matrices.first, s1)[:, :, 0]
-    a2 = _product(matrices.second, jnp.swapaxes(s2, -1, -2))[:, :, 0]
-    return Mapped(a1, a2, both(block.minus), high, both(block.ntk))
+    low, high = both(block.minus), None if block.above is None else both(block.above)
+    untrained = block.ntk.size < block.minus.size  # then it is 0
+    ntk = jnp.zeros_like(low) if untrained else both(block.ntk)
+    return Mapped(one.total, two.total, low, high, ntk)
 
 
 def mapped(
@@ -77,9 +105,10 @@ def mapped(
 ) -> tuple[Pair, Float[Array, " pairs"] | float]:
     """The block behind a linear map, and how far rounding may have moved the angles of each pair, on average."""
     with jax.enable_x64(True):
-        sums = _sums(block, matrices)
+        sides = _sides(block, matrices, meeting)
+        sums = _sums(block, *sides)
         if not meeting.images:
-            return _bounded(sums, block, matrices), 0.0
+            return _bounded(sums, *sides, block.how, positive=matrices.positive), 0.0
         known = block.above is None and matrices.positive
         out, doubt = settled(sums, meeting, positive=matrices.positive, known=known, how=block.how)
         if matrices.shared is None or not matrices.positive:
@@ -184,16 +213,14 @@ def _refined(
     return dataclasses.replace(out, minus=out.minus.at[:, pixels, pixels].set(minus))
 
 
-def _bounded(sums: Mapped, before: Pair, matrices: Matrices) -> Pair:
+def _bounded(sums: Mapped, one: _Side, two: _Side, how: How, *, positive: bool) -> Pair:
     """Normalised by what variances are at most: enough where only covariances are wanted."""
-    s1, s2 = safe_sqrt(before.q1), jnp.swapaxes(safe_sqrt(before.q2), -1, -2)
-    most1 = _product(jnp.abs(matrices.first), s1)
-    most2 = jnp.swapaxes(_product(jnp.abs(matrices.second), s2), -1, -2)
+    most1, most2 = one.most[:, :, None], two.most[:, None, :]
     over = outer(_inverse(most1), _inverse(most2), sums.low)
     q1, q2, ntk = most1**2, most2**2, over * sums.ntk
-    if not matrices.positive:
+    if not positive:
         covariance = (sums.a1[:, :, None] * sums.a2[:, None, :]).astype(sums.low.dtype)
         rho = over * (covariance - sums.low)
-        return Pair(q1, q2, 1 - rho, 1 + rho, ntk, before.how)
+        return Pair(q1, q2, 1 - rho, 1 + rho, ntk, how)
     above = None if sums.high is None else over * sums.high
-    return Pair(q1, q2, over * sums.low, above, ntk, before.how)
+    return Pair(q1, q2, over * sums.low, above, ntk, how)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, is_transformed
-from widelimit._base.compile import quick_jit
+from widelimit._base.compile import light_jit, quick_jit
 from widelimit._base.structured import Graphs, Masked
 from widelimit._base.thresholds import (
     BLOCK_ENTRIES,
@@ -263,7 +263,7 @@ def _as_images(options: tuple[bool, bool], one: Read, two: Read | None) -> Image
     return Images(from_pixels(x1, x2), meeting, extras1, extras2, sure, sites, brief)
 
 
-_met, _briefly_met = jax.jit(_as_images, static_argnums=0), quick_jit(_as_images)
+_met, _briefly_met = light_jit(_as_images), quick_jit(_as_images)
 
 
 def _read(x: Any, dtype: str) -> Read:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.compile import quick_jit
+from widelimit._base.compile import light_jit, quick_jit
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.thresholds import BRIEF_MATRIX, COARSE_ENTRIES, DEVICE_COARSE_ENTRIES
 from widelimit.activations import How
@@ -184,7 +184,7 @@ def _listed(parts: tuple[Array_ | None, ...]) -> Any:
 
 
 _settled, _briefly_settled = (
-    compiled(coarse_images, static_argnums=(0, 1, 2)) for compiled in (jax.jit, quick_jit)
+    compiled(coarse_images, static_argnums=(0, 1, 2)) for compiled in (light_jit, quick_jit)
 )
 
 
