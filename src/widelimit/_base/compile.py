@@ -7,7 +7,9 @@ from typing import Any
 
 import jax
 
-from .thresholds import CHEAP_COMPILATION
+from .thresholds import CHEAP_COMPILATION, LIGHT_COMPILATION
+
+Options = tuple[tuple[str, bool | int], ...]
 
 
 @functools.cache
@@ -27,31 +29,33 @@ def on_host() -> contextlib.AbstractContextManager[Any]:
 
 
 @functools.cache
-def _options() -> dict[str, bool | int] | None:
-    """Those of the cheap options that this release of XLA knows on the host."""
-    for number in range(len(CHEAP_COMPILATION), 0, -1):
-        options = dict(list(CHEAP_COMPILATION.items())[:number])
+def _known(options: Options) -> dict[str, bool | int]:
+    """Those of some options, from the first on, that this release of XLA knows on the host."""
+    for number in range(len(options), 0, -1):
+        some = dict(options[:number])
         try:
             with on_host():
-                jax.jit(lambda x: x + 1, compiler_options=options)(0)
+                jax.jit(lambda x: x + 1, compiler_options=some)(0)
         except Exception:  # whatever a release raises for an option that it does not know
             continue
-        return options
-    return None
+        return some
+    return {}
 
 
 class QuickJit:
     """`jax.jit` with options that compile fast, found when the function is first called."""
 
-    def __init__(self, function: Callable[..., Any], static_argnums: int | tuple[int, ...]):
-        self._function, self._static = function, static_argnums
+    def __init__(
+        self, function: Callable[..., Any], static_argnums: int | tuple[int, ...], options: Options
+    ):
+        self._function, self._static, self._options = function, static_argnums, options
         functools.update_wrapper(self, function)
 
     @functools.cached_property
     def program(self) -> Any:
         """The jitted function."""
         return jax.jit(
-            self._function, static_argnums=self._static, compiler_options=_options() or {}
+            self._function, static_argnums=self._static, compiler_options=_known(self._options)
         )
 
     def __call__(self, *args: Any) -> Any:
@@ -60,6 +64,25 @@ class QuickJit:
             return self.program(*args)
 
 
+class LightJit(QuickJit):
+    """The same, where JAX computes; on an accelerator as `jax.jit`."""
+
+    @functools.cached_property
+    def program(self) -> Any:
+        """The jitted function."""
+        options = _known(self._options) if jax.default_backend() == "cpu" else {}
+        return jax.jit(self._function, static_argnums=self._static, compiler_options=options)
+
+    def __call__(self, *args: Any) -> Any:
+        """Run where JAX computes."""
+        return self.program(*args)
+
+
 def quick_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> QuickJit:
     """Compile quickly, and run on the host; the first argument is static unless others are named."""
-    return QuickJit(function, static_argnums)
+    return QuickJit(function, static_argnums, tuple(CHEAP_COMPILATION.items()))
+
+
+def light_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
+    """Compile with less time and memory, for loops over plain arrays; the first argument is static."""
+    return LightJit(function, static_argnums, tuple(LIGHT_COMPILATION.items()))

@@ -32,7 +32,7 @@ PLANE_SECONDS = 5e-4  # of one processor for an entry's quadrature in the plane,
 
 BRIEF_BLOCK = 2**17  # pairs of pixels; up to here compiling a layer costs more than running it
 
-BRIEF_MATRIX = 2**20  # the same where the block is the whole of what is asked for
+BRIEF_MATRIX = 2**18  # the same where the block is the whole of what is asked for
 BRIEF_SLICES = 2**19  # pairs of pixels and layers; the same for slices
 
 SLICE_PAIRS = (
@@ -62,6 +62,9 @@ NEARLY_PARALLEL = {"float64": 1e-3, "float32": 1e-2}
 PICKS = 8  # entries of a row; so many nearly parallel ones are repaired one by one
 
 REFINED = 2**24  # products; up to so many similar inputs are compared entry by entry behind a pool
+DOUBTED = (
+    1e-6  # radians, by estimate, that rounding moves angles behind a pool; beyond, float64 is used
+)
 SIMILAR = 1e-3  # 1 - rho of pooled pixels; below, it is computed from differences
 
 # --- profiles ----------------------------------------------------------------------------------------
@@ -94,6 +97,13 @@ REACH = 8.8  # standard deviations; what a Gaussian holds beyond is below 1e-17
 # compile five times faster and run two to three times slower (`_base/compile.py`).
 CHEAP_COMPILATION = {
     "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+
+# The same for programs of many elementwise loops over large arrays, which run as fast: two thirds of the time,
+# half of the memory.
+LIGHT_COMPILATION = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_cpu_parallel_codegen_split_count": 1,
 }

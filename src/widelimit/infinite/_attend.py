@@ -1,7 +1,5 @@
 """Attention weights, and positions, of blocks of pixels."""
 
-import math
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,10 +14,7 @@ def with_positions(
     block: Pair, place: Float[np.ndarray, "pixels pixels"], std: Scalar, *, trained: bool
 ) -> Pair:
     """Plus embeddings of variance std^2 and correlations `place`: an independent part."""
-    k = (block.minus.ndim - 2) // 2
-    sites = block.minus.shape[2 : 2 + k]
-    shape = (1, 1, *sites, *sites)
-    cast = lambda a: jnp.asarray(a.reshape(shape), block.minus.dtype)
+    cast = lambda a: jnp.asarray(a[None], block.minus.dtype)
     minus = jnp.broadcast_to(cast(1 - place), block.minus.shape)
     ntk = cast(place if trained else 0 * place)
     square = doubled(std) ** 2
@@ -32,13 +27,10 @@ def attention_weights(
     own: Pair, mask: Bool[Array, " n *sites"] | None, weights: str, gain: Scalar
 ) -> Float[Array, "n pixels pixels"]:
     r"""$\zeta(q_\sigma k_\sigma K_{xx})$ of each input, from its own block; nobody attends to what is masked."""
-    k = (own.minus.ndim - 2) // 2
-    pixels = math.prod(own.minus.shape[2 : 2 + k])
     cov = own.size.astype(jnp.float64) * own.rho.astype(jnp.float64) * doubled(gain)
-    cov = cov.reshape(-1, pixels, pixels)
     if weights == "softmax":
         if mask is not None:
-            cov = jnp.where(mask.reshape(-1, 1, pixels), -jnp.inf, cov)
+            cov = jnp.where(mask.reshape(len(mask), 1, -1), -jnp.inf, cov)
         return jax.nn.softmax(cov, axis=-1)
     change = {"identity": lambda c: c, "relu": lambda c: jnp.maximum(c, 0), "abs": jnp.abs}
     return change[weights](cov)

@@ -1,61 +1,52 @@
 r"""Pairs of pixels: the state of the kernels with pixel axes, and what sums of parts make of it.
 
-A *block* is a `Pair` whose matrices have axes (first input, second input, pixels of the first, pixels of the
-second), its variances 1 along the axes that do not belong to them. All elementwise rules (bias, training,
+A *block* is a `Pair` whose matrices have axes (pairs of inputs, pixels of the first, pixels of the second), pixels in
+row-major order; its variances are 1 along the axis that does not belong to them. All elementwise rules (bias, training,
 activation, sums of branches) are those of `Pair`. Here are the others: sums of independent parts (the taps of a
 window, the pixels of a flattened image) and products, without cancellation.
 """
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.numerics import safe_divide, safe_sqrt
-from widelimit.layers import flat_table
+from widelimit._base.thresholds import FEW_FEATURES
+from widelimit.layers import Sites, Window, flat_table
 
 from ._correlation import correlation
-from ._pair import Pair, outer
+from ._edges import frame, written
+from ._pair import Pair, going, outer
 
 Table = Int[np.ndarray, "_ _"]
 Array_ = Float[Array, "..."]
 
 
-def axes_of(block: Pair) -> int:
-    """The number of spatial axes."""
-    return (block.minus.ndim - 2) // 2
-
-
-def from_pixels(x1: Array_, x2: Array_, *, own: bool = False) -> Pair:
-    """The block of two batches of images (n, *spatial, channels); `own`: of each image with itself."""
+def from_pixels(x1: Array_, x2: Array_) -> Pair:
+    """The block of pairs of images, both of shape (pairs, *spatial, channels)."""
     with jax.enable_x64(True):
         (q1, u1), (q2, u2) = _split(x1), _split(x2)
-        k, channels = x1.ndim - 2, x1.shape[-1]
-        n1, n2, sites = len(x1), len(x2), x1.shape[1:-1]
-        pixels = math.prod(sites)
-        if own:
-            rows = u1.reshape(n1, pixels, channels)
-            minus, plus = jax.vmap(correlation)(rows, rows)
-            shape = (n1, 1, *sites, *sites)
-            minus, plus = minus.reshape(shape), plus.reshape(shape)
-        else:
-            minus, plus = correlation(u1.reshape(-1, channels), u2.reshape(-1, channels))
-            order = (0, 1 + k, *range(1, 1 + k), *range(2 + k, 2 + 2 * k))
-            shape = (n1, *sites, n2, *sites)
-            minus, plus = (m.reshape(shape).transpose(order) for m in (minus, plus))
-        first = (n1, 1, *sites, *(1,) * k)
-        second = (n1, 1, *(1,) * k, *sites) if own else (1, n2, *(1,) * k, *sites)
-        return Pair(q1.reshape(first), q2.reshape(second), minus, plus, jnp.zeros_like(minus))
+        each = jax.vmap(correlation) if x1.shape[-1] <= FEW_FEATURES else _one_by_one
+        minus, plus = each(u1, u2)
+        nothing = jnp.zeros((1, 1, 1), minus.dtype)
+        return Pair(q1[:, :, None], q2[:, None, :], minus, plus, nothing)
+
+
+def _one_by_one(u1: Array_, u2: Array_) -> tuple[Array_, Array_]:
+    """Where a matrix product serves unless vectors are nearly parallel: that is decided for each pair."""
+    return jax.lax.map(lambda both: correlation(*both), (u1, u2))
 
 
 def _split(x: Array_) -> tuple[Array_, Array_]:
     """Second moments over the channels in float64, and unit vectors; black pixels have neither."""
-    wide = x.astype(jnp.float64)
+    wide = x.reshape(len(x), -1, x.shape[-1]).astype(jnp.float64)
     square = jnp.sum(wide**2, axis=-1)
     norm = jnp.sqrt(jnp.where(square > 0, square, 1))
     unit = jnp.where(square[..., None] > 0, wide / norm[..., None], 0).astype(x.dtype)
@@ -65,41 +56,41 @@ def _split(x: Array_) -> tuple[Array_, Array_]:
 # --- sums of independent parts ---------------------------------------------------------------------
 
 
-def windowed(block: Pair, tables: Sequence[Table]) -> Pair:
+def windowed(block: Pair, window: Window, sites: Sites) -> Pair:
     r"""$\bar K(p,r)=\frac1F\sum_oK(p(o),r(o))$: parts are the taps, those that read padding being empty."""
-    k = axes_of(block)
-    taps = math.prod(table.shape[1] for table in tables)
-    first, second = range(2, 2 + k), range(2 + k, 2 + 2 * k)
-    (shares1, total1), (shares2, total2) = (
-        _shares(block.q1, tables, first),
-        _shares(block.q2, tables, second),
-    )
-    # In units of each image's largest deviation: products of two would leave the range of float32.
-    (s1, over1), (s2, over2) = _in_units(block.q1, total1), _in_units(block.q2, total2)
-    weight, over = outer(s1, s2, block.minus), outer(over1, over2, block.minus)
-
-    def mean(value: Array_) -> Array_:
-        summed = weight * value
-        for a, table in enumerate(tables):
-            summed = _diagonal_sum(summed, table, first[a], second[a])
-        return over * summed
-
+    side = lambda q: _reads(q, window, sites, str(block.minus.dtype))
+    first, second = (lambda a: a[..., :, None]), (lambda a: a[..., None, :])
+    total1, s1, over1, shares1 = map(first, written(going(block.q1), side, block.q1[:, :, 0]))
+    total2, s2, over2, shares2 = map(second, written(going(block.q1), side, block.q2[:, 0, :]))
+    weight, over = s1 * s2, over1 * over2
+    mean = lambda value: over * _diagonal_sums(weight * value, window, sites)
     # Half the squared distance of the two vectors of shares: differences first, so nothing cancels.
-    cast = lambda share: (math.sqrt(0.5) * share).astype(block.minus.dtype)
-    gap = jnp.zeros((1,) * block.minus.ndim, block.minus.dtype)
+    gap = jnp.zeros((1, 1, 1), block.minus.dtype)
     for a, b in zip(shares1, shares2, strict=True):
-        gap = gap + (cast(a) - cast(b)) ** 2
+        gap = gap + (a - b) ** 2
     above = None if block.above is None else mean(block.above) + gap
-    minus, ntk = mean(block.minus) + gap, mean(block.ntk)
-    return Pair(total1 / taps, total2 / taps, minus, above, ntk, block.how)
+    untrained = block.ntk.size < block.minus.size  # then it is 0
+    minus, ntk = mean(block.minus) + gap, block.ntk if untrained else mean(block.ntk)
+    return Pair(total1, total2, minus, above, ntk, block.how)
 
 
-def _in_units(q: Array_, total: Array_) -> tuple[Array_, Array_]:
-    """Deviations, and the inverse of those of sums, of one image's own size; finite in float32 products."""
+def _reads(
+    q: Array_, window: Window, sites: Sites, dtype: str
+) -> tuple[Array_, Array_, Array_, Array_]:
+    """What belongs to single images: mean variances under the window, deviations, their inverse, halves of shares."""
+    table = flat_table(window.tables(sites), sites)
+    places = np.where(table < 0, math.prod(sites), table).T.reshape(-1)
+    parts = jnp.take(q, places, axis=1, mode="fill", fill_value=0)
+    parts = parts.reshape(len(q), table.shape[1], len(table))
+    total = jnp.sum(parts, axis=1)
+    # In units of each image's largest deviation: products of two would leave the range of float32.
     root = safe_sqrt(q)
-    unit = jax.lax.stop_gradient(jnp.max(root, axis=tuple(range(2, q.ndim)), keepdims=True))
+    unit = jax.lax.stop_gradient(jnp.max(root, axis=1, keepdims=True))
     unit = jnp.where(unit > 0, unit, 1)
-    return root / unit, jnp.minimum(unit * _inverse(total), 1e18)
+    over = jnp.minimum(unit * _inverse(total), 1e18)
+    shares = jnp.moveaxis(safe_sqrt(parts) * _inverse(total)[:, None], 1, 0)
+    rounded = (a.astype(dtype) for a in (root / unit, over, math.sqrt(0.5) * shares))
+    return total / window.taps(len(sites)), *rounded
 
 
 def _inverse(total: Array_) -> Array_:
@@ -107,76 +98,78 @@ def _inverse(total: Array_) -> Array_:
     return safe_divide(jnp.ones_like(root), root)
 
 
-def _shares(q: Array_, tables: Sequence[Table], axes: Sequence[int]) -> tuple[list[Array_], Array_]:
-    """The share of each tap of a window, 0 where it reads padding, and the sum of what all taps read."""
-    sites = tuple(q.shape[axis] for axis in axes)
-    table = flat_table(tables, sites)
-    places = np.where(table < 0, math.prod(sites), table).T.reshape(-1)
-    flat = q.reshape(-1, math.prod(sites))  # the other input's axes are 1
-    parts = jnp.take(flat, places, axis=1, mode="fill", fill_value=0)
-    parts = parts.reshape(len(flat), table.shape[1], len(table))
-    total = jnp.sum(parts, axis=1)
-    shares = safe_sqrt(parts) * _inverse(total)[:, None]
-    shape = [*q.shape]
-    for axis, one in zip(axes, tables, strict=True):
-        shape[axis] = len(one)
-    return [shares[:, o].reshape(shape) for o in range(table.shape[1])], total.reshape(shape)
+def _diagonal_sums(value: Array_, window: Window, sites: Sites) -> Array_:
+    """Sums over the taps that read both pixels, the same tap on both sides."""
+    table = flat_table(window.tables(sites), sites)
+    moves = [_constant(places) for places in table.T]
+    if len(table) == math.prod(sites) and None not in moves:
+        return _by_moves(value, table, moves)
+    if not window.transposed and window.padding != "circular":
+        return _by_steps(value, window, sites)
+    places = np.where(table < 0, value.shape[1], table)
+    take = lambda v, o, axis: jnp.take(v, places[:, o], axis=axis, mode="fill", fill_value=0)
+    parts = [take(take(value, o, 1), o, 2) for o in range(table.shape[1])]
+    return sum(parts[1:], parts[0])
 
 
-def _take(value: Array_, index: Int[np.ndarray, " _"], axis: int) -> Array_:
-    n = value.shape[axis]
-    places = np.where(index < 0, n, index)
-    if len(places) and (np.diff(places) == 1).all() and places[-1] < n:
-        return jax.lax.slice_in_dim(value, int(places[0]), int(places[-1]) + 1, axis=axis)
-    return jnp.take(value, places, axis=axis, mode="fill", fill_value=0)
+def _constant(places: Int[np.ndarray, " pixels"]) -> int | None:
+    """By how much a tap moves all pixels that it reads, in row-major order; None where not by one number."""
+    moves = np.unique((places - np.arange(len(places)))[places >= 0])
+    return int(moves[0]) if len(moves) == 1 else None if len(moves) else 0
 
 
-def _diagonal_sum(value: Array_, table: Table, first: int, second: int) -> Array_:
+def _by_moves(value: Array_, table: Table, moves: Sequence[int]) -> Array_:
+    """Each tap as a shift of both flat axes, without what it would read beyond an edge: long loops, no division."""
+    pixels, room = len(table), max(map(abs, moves))
+    sides = [(0, 0, 0), (room, room, 0), (room, room, 0)]
+    wide = jax.lax.pad(value, jnp.zeros((), value.dtype), sides)
     total = None
-    for o in range(table.shape[1]):
-        part = _take(_take(value, table[:, o], first), table[:, o], second)
+    for move, places in zip(moves, table.T, strict=True):
+        reads = slice(room + move, room + move + pixels)
+        part, there = wide[:, reads, reads], (places >= 0).astype(value.dtype)
+        if move:
+            part = part * there[None, :, None] * there[None, None, :]
         total = part if total is None else total + part
     assert total is not None
     return total
 
 
-def diagonal(block: Pair) -> Pair:
-    """Equal pixels only: axes (first input, second input, pixels)."""
-    k = axes_of(block)
-    if k == 0:
-        return jax.tree.map(lambda a: a[..., None], block)
-    pixels = math.prod(block.minus.shape[2 : 2 + k])
-    index = np.arange(pixels)
-
-    def pick(a: Array_) -> Array_:
-        n1, n2 = a.shape[:2]
-        p, r = math.prod(a.shape[2 : 2 + k]), math.prod(a.shape[2 + k :])
-        flat = a.reshape(n1, n2, p, r)
-        return flat[:, :, index % p, index % r]
-
-    return jax.tree.map(pick, block)
+def _by_steps(value: Array_, window: Window, sites: Sites) -> Array_:
+    """Each tap as a strided slice of both images' axes."""
+    frames = frame(window, sites)
+    sides = [(0, 0, 0), *([(front, behind, 0) for *_, front, behind in frames] * 2)]
+    spread = value.reshape(len(value), *sites, *sites)
+    wide = jax.lax.pad(spread, jnp.zeros((), value.dtype), sides)
+    total = None
+    for offset in itertools.product(*(range(taps) for taps, *_ in frames)):
+        ends = zip(offset, frames, strict=True)
+        reads = [slice(o, o + (count - 1) * step + 1, step) for o, (_, step, count, *_) in ends]
+        part = wide[(slice(None), *reads, *reads)]
+        total = part if total is None else total + part
+    assert total is not None
+    pixels = math.prod(window.out(sites))
+    return total.reshape(len(value), pixels, pixels)
 
 
 def flattened(block: Pair) -> Pair:
     r"""$K'=\frac1P\sum_pK(p,p)$: parts are the pixels."""
-    parts = diagonal(block)
-    pixels = parts.minus.shape[2]
-    total1, total2 = (jnp.sum(q, axis=2) for q in (parts.q1, parts.q2))
-    over1, over2 = _inverse(total1), _inverse(total2)
-    share1 = safe_sqrt(parts.q1) * over1[..., None]
-    share2 = safe_sqrt(parts.q2) * over2[..., None]
-    weight = outer(share1, share2, parts.minus)
-    half = math.sqrt(0.5)
-    cast = lambda share: (half * share).astype(parts.minus.dtype)
-    gap = jnp.sum((cast(share1) - cast(share2)) ** 2, axis=2)
-    mean = lambda value: jnp.sum(weight * value, axis=2)
-    above = None if parts.above is None else mean(parts.above) + gap
+    pixels = block.minus.shape[1]
+    q1, q2 = block.q1[:, :, 0], block.q2[:, 0, :]
+    total1, total2 = jnp.sum(q1, axis=1), jnp.sum(q2, axis=1)
+    share1 = safe_sqrt(q1) * _inverse(total1)[:, None]
+    share2 = safe_sqrt(q2) * _inverse(total2)[:, None]
+    weight = outer(share1, share2, block.minus)
+    halved = lambda share: (math.sqrt(0.5) * share).astype(block.minus.dtype)
+    gap = jnp.sum((halved(share1) - halved(share2)) ** 2, axis=1)
+    equal = lambda value: jnp.diagonal(jnp.broadcast_to(value, block.minus.shape), axis1=1, axis2=2)
+    mean = lambda value: jnp.sum(weight * equal(value), axis=1)
+    alone = lambda value: value[:, None, None]
     return Pair(
-        total1 / pixels,
-        total2 / pixels,
-        mean(parts.minus) + gap,
-        above,
-        mean(parts.ntk),
+        alone(total1 / pixels),
+        alone(total2 / pixels),
+        alone(mean(block.minus) + gap),
+        None if block.above is None else alone(mean(block.above) + gap),
+        alone(mean(block.ntk)),
         block.how,
     )
 
@@ -215,12 +208,9 @@ def localised(block: Pair) -> Pair:
     return dataclasses.replace(block, minus=one(block.minus), above=above, ntk=ntk)
 
 
-def same_pixel(block: Pair) -> Array:
-    """Where the two pixels are one, broadcastable against the block."""
-    k = axes_of(block)
-    sites = block.minus.shape[2 : 2 + k]
-    eye = np.eye(math.prod(sites), dtype=bool)
-    return jnp.asarray(eye.reshape(1, 1, *sites, *sites))
+def same_pixel(block: Pair) -> Bool[Array, "1 pixels pixels"]:
+    """Where the two pixels are one."""
+    return jnp.eye(block.minus.shape[1], dtype=bool)[None]
 
 
 def dropped(block: Pair, keep: Array_, same: Array) -> Pair:
@@ -233,16 +223,9 @@ def dropped(block: Pair, keep: Array_, same: Array) -> Pair:
     return Pair(q1, q2, fall(block.minus), above, ntk, block.how)
 
 
-def hidden(block: Pair, mask1: Array | None, mask2: Array | None, *, own: bool = False) -> Pair:
-    """Variance 0 where the masks, of shape (n, *sites), say that nothing is."""
-    k = axes_of(block)
-
-    def hide(q: Array_, mask: Array | None, first: int, place: int) -> Array_:
-        if mask is None:
-            return q
-        shape = [1] * (2 + 2 * k)
-        shape[first], shape[place : place + k] = mask.shape[0], mask.shape[1:]
-        return jnp.where(mask.reshape(shape), 0, q)
-
-    q1 = hide(block.q1, mask1, 0, 2)
-    return dataclasses.replace(block, q1=q1, q2=hide(block.q2, mask2, 0 if own else 1, 2 + k))
+def hidden(block: Pair, mask1: Array | None, mask2: Array | None) -> Pair:
+    """Variance 0 where the masks, of shape (pairs, *sites), say that nothing is."""
+    flat = lambda mask: mask.reshape(len(mask), -1)
+    q1 = block.q1 if mask1 is None else jnp.where(flat(mask1)[:, :, None], 0, block.q1)
+    q2 = block.q2 if mask2 is None else jnp.where(flat(mask2)[:, None, :], 0, block.q2)
+    return dataclasses.replace(block, q1=q1, q2=q2)

@@ -9,7 +9,7 @@ from widelimit._base.scalars import Scalar
 from widelimit._base.types import Self
 from widelimit.activations import Activation
 from widelimit.interpret import State, interpret
-from widelimit.layers import Attention, Layer, LinearMap, Window
+from widelimit.layers import Attention, Layer, LinearMap, Serial, Window
 
 
 @dataclasses.dataclass
@@ -100,3 +100,17 @@ def demand(net: Layer) -> Demand:
     asked = Demand()
     interpret(net, _Watched(asked))
     return asked
+
+
+@once_for_each_network
+def parted(net: Layer) -> tuple[Layer, Layer]:
+    """The network as what needs own blocks, and what follows: there nothing looks at combined pixels any more."""
+    layers = net.layers if isinstance(net, Serial) else (net,)
+    last = len(layers)
+    while last:
+        asked = Demand()
+        interpret(layers[last - 1], _Watched(asked, combined=True))
+        if asked.own:
+            break
+        last -= 1
+    return Serial(*layers[:last]), Serial(*layers[last:])

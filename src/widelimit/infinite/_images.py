@@ -1,4 +1,4 @@
-r"""The kernels of inputs with pixels, as a state: a block for each pair, and for each image with itself."""
+r"""The kernels of inputs with pixels, as a state: a block of pixels for each pair of inputs."""
 
 import dataclasses
 import functools
@@ -10,10 +10,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Float
 
 from widelimit._base.arrays import is_transformed
-from widelimit._base.compile import quick_jit
+from widelimit._base.compile import light_jit, quick_jit
 from widelimit._base.scalars import Scalar
 from widelimit._base.thresholds import BRIEF_BLOCK
 from widelimit._base.types import Self
@@ -21,8 +21,14 @@ from widelimit.activations import Activation
 from widelimit.interpret import Rule, State, is_one, is_zero, propagate
 from widelimit.layers import (
     Attention,
+    AvgPool,
     Concat,
+    Conv,
+    ConvLocal,
+    ConvTranspose,
     Frozen,
+    GlobalAvgPool,
+    GlobalSumPool,
     Layer,
     LinearMap,
     Product,
@@ -31,6 +37,7 @@ from widelimit.layers import (
     Serial,
     Sites,
     Sum,
+    SumPool,
     Whole,
     Window,
     centre,
@@ -42,139 +49,111 @@ from ._attend import attention_weights, with_positions
 from ._choose import series_for
 from ._linear_map import Matrices, mapped
 from ._masks import Extras, Mask, never_negative
+from ._meet import Meeting
 from ._pair import Pair, doubled
 from ._plan import join, split
 
 _COMPOSITE = Serial, Sum, Residual, Repeat, Concat, Product, Frozen
+_SUMS = AvgPool, Conv, ConvLocal, ConvTranspose, GlobalAvgPool, GlobalSumPool, SumPool
 
 
 class Images(State, eqx.Module):
     """Second-order statistics of a layer's output for pairs of inputs with pixels.
 
     Attributes:
-        cross: The block of all pairs (`_block.py`).
-        own1: That of each first input with itself; None where no layer needs it.
-        own2: The same of the second inputs; None also where they are the first.
+        pairs: The block of all pairs (`_block.py`), axes (pairs, pixels of the first, pixels of the second).
+        meeting: Which inputs they are of; where a layer needs it, each input with itself is among them.
         one: Masks and graphs of the first inputs.
         two: Those of the second.
-        same: Which pairs are one input, shape (n1, n2); None: none.
+        doubt: How far rounding may have moved the angles of each pair behind maps of pixels, on average.
         sites: The sizes of the spatial axes.
         brief: Whether this is all that is asked for, and little: layers are then compiled quickly rather than well.
     """
 
     question: ClassVar[str] = "the kernels"
 
-    cross: Pair
-    own1: Pair | None
-    own2: Pair | None
+    pairs: Pair
+    meeting: Meeting
     one: Extras
     two: Extras
-    same: Bool[Array, "n1 n2"] | None
+    doubt: Float[Array, " pairs"]
     sites: Sites = eqx.field(static=True)
     brief: bool = eqx.field(static=True, default=False)
 
     # --- helpers --------------------------------------------------------------------------------
 
-    def _each(self, change: Callable[[Pair], Pair]) -> Self:
-        """The same rule for all three blocks."""
-        maybe = lambda b: None if b is None else change(b)
-        return dataclasses.replace(
-            self, cross=change(self.cross), own1=maybe(self.own1), own2=maybe(self.own2)
-        )
+    def _of(self, pairs: Pair) -> Self:
+        return dataclasses.replace(self, pairs=pairs)
+
+    def unwatched(self) -> Self:
+        """Where nothing looks at variances behind a map of pixels any more, no own blocks are needed."""
+        meeting = dataclasses.replace(self.meeting, images=0)
+        return dataclasses.replace(self, meeting=meeting)
 
     def _hidden(self) -> Self:
         """Nothing where the masks say so."""
-        m1, m2 = self.one.mask, self.two.mask
-        if m1 is None and m2 is None:
-            return self
-        return dataclasses.replace(
-            self,
-            cross=block.hidden(self.cross, m1, m2),
-            own1=self.own1 and block.hidden(self.own1, m1, m1, own=True),
-            own2=self.own2 and block.hidden(self.own2, m2, m2, own=True),
-        )
+        return self._of(block.hidden(self.pairs, self.one.mask, self.two.mask))
 
     def visited(self, layer: Layer, rule: Rule) -> Self:
         """A program for each layer: none is compiled twice, and no fusion computes a layer again."""
         if rule is not propagate or isinstance(layer, _COMPOSITE):
             return rule(layer, self)
         form, numbers = split(layer)
-        how = series_for(layer, self.cross)
-        start = self if how is None else self._each(lambda b: dataclasses.replace(b, how=how))
+        how = series_for(layer, self.pairs)
+        start = self if how is None else self._of(dataclasses.replace(self.pairs, how=how))
         with jax.enable_x64(True):
             if is_transformed((numbers, start)):
                 return propagate(layer, start)
-            small = self.brief or start.cross.minus.size <= BRIEF_BLOCK
-            return (_brief_step if small else _step)(form, numbers, start)
+            small = self.brief or start.pairs.minus.size <= BRIEF_BLOCK
+            step = _brief_step if small else _light_step if isinstance(layer, _SUMS) else _step
+            return step(form, numbers, start)
 
     # --- one pixel at a time --------------------------------------------------------------------
 
     def scaled(self, factor: Scalar) -> Self:
-        return self if is_one(factor) else self._each(lambda b: b.scaled(factor))
+        return self if is_one(factor) else self._of(self.pairs.scaled(factor))
 
     def biased(self, b_std: Scalar) -> Self:
-        return self if is_zero(b_std) else self._each(lambda b: b.biased(b_std))._hidden()
+        return self if is_zero(b_std) else self._of(self.pairs.biased(b_std))._hidden()
 
     def trained(self) -> Self:
-        return dataclasses.replace(self, cross=self.cross.trained())
+        return self._of(self.pairs.trained())
 
     def activated(self, activation: Activation) -> Self:
-        out = self._each(lambda b: b.activated(activation))
+        out = self._of(self.pairs.activated(activation))
         return out if activation.vanishes else out._hidden()
 
     def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
-        k = len(self.sites)
         with jax.enable_x64(True):
             extra = doubled(eps)
 
             def divide(q: Array, mask: Mask | None) -> Array:
                 total = q
                 if over == "all":
-                    total = jnp.sum(q, axis=tuple(range(2, 2 + 2 * k)), keepdims=True)
-                    total = total / self._count(mask, q)
+                    total = jnp.sum(q, axis=(1, 2), keepdims=True) / self._count(mask)
                 return jnp.where(q > 0, q / jnp.where(total + extra > 0, total + extra, 1), 0)
 
-            def out(b: Pair, m1: Mask | None, m2: Mask | None) -> Pair:
-                return dataclasses.replace(b, q1=divide(b.q1, m1), q2=divide(b.q2, m2))
+            q1, q2 = divide(self.pairs.q1, self.one.mask), divide(self.pairs.q2, self.two.mask)
+            return self._of(dataclasses.replace(self.pairs, q1=q1, q2=q2))
 
-            m1, m2 = self.one.mask, self.two.mask
-            return dataclasses.replace(
-                self,
-                cross=out(self.cross, m1, m2),
-                own1=None if self.own1 is None else out(self.own1, m1, m1),
-                own2=None if self.own2 is None else out(self.own2, m2, m2),
-            )
-
-    def _count(self, mask: Mask | None, q: Array) -> Array:
+    def _count(self, mask: Mask | None) -> Array | float:
         """The number of pixels that are there, broadcastable against variances."""
         if mask is None:
-            return jnp.asarray(float(math.prod(self.sites)), q.dtype)
-        count = jnp.sum(~mask, axis=tuple(range(1, mask.ndim))).astype(q.dtype)
-        return count.reshape(*q.shape[:2], *(1,) * (q.ndim - 2))
+            return float(math.prod(self.sites))
+        there = jnp.sum(~mask.reshape(len(mask), -1), axis=1).astype(jnp.float64)
+        return there[:, None, None]
 
     def dropped(self, keep: Scalar) -> Self:
         with jax.enable_x64(True):
-            number = doubled(keep)
-            pixel = block.same_pixel(self.cross)
-            never = jnp.zeros((1,) * pixel.ndim, bool)
-            here = never
-            if self.same is not None:
-                here = self.same.reshape(*self.same.shape, *(1,) * (pixel.ndim - 2)) & pixel
-            own = lambda b: None if b is None else block.dropped(b, number, pixel)
-            return dataclasses.replace(
-                self,
-                cross=block.dropped(self.cross, number, here),
-                own1=own(self.own1),
-                own2=own(self.own2),
-            )
+            here = self.meeting.same[:, None, None] & block.same_pixel(self.pairs)
+            return self._of(block.dropped(self.pairs, doubled(keep), here))
 
     # --- pixels ---------------------------------------------------------------------------------
 
     def windowed(self, window: Window, width: int | None) -> Self:
-        tables = window.tables(self.sites)
         with jax.enable_x64(True):
-            out = self._each(lambda b: block.windowed(b, tables))
-        return out._placed(window.out(self.sites), centre(tables))
+            out = self._of(block.windowed(self.pairs, window, self.sites))
+        return out._placed(window.out(self.sites), centre(window.tables(self.sites)))
 
     def _placed(self, sites: Sites, middle: Sequence[np.ndarray] | None) -> Self:
         """Behind a window: the masks of the pixels under its middle."""
@@ -194,28 +173,25 @@ class Images(State, eqx.Module):
         )._hidden()
 
     def localised(self) -> Self:
-        return self._each(block.localised)
+        return self._of(block.localised(self.pairs))
 
     def mapped(self, pixels: LinearMap) -> Self:
-        middle = None
-        if self.one.mask is not None or self.two.mask is not None:
+        middle, positive = None, never_negative(pixels)
+        masked = self.one.mask is not None or self.two.mask is not None
+        if masked:
             middle = pixels.middle(self.sites)
         first = self._matrix(pixels, self.one)
-        matrices = Matrices(
-            first,
-            first if self._alike(pixels) else self._matrix(pixels, self.two),
-            never_negative(pixels),
-            pixels.out(self.sites),
-        )
+        if masked or pixels.own:
+            matrices = Matrices(first, self._matrix(pixels, self.two), positive)
+        else:
+            shared = pixels.matrix(self.sites) if positive else None
+            matrices = Matrices(first, first, positive, shared)
         return self._by(matrices)._placed(pixels.out(self.sites), middle)
 
-    def _alike(self, pixels: LinearMap) -> bool:
-        """Whether the map's matrix is one for all inputs."""
-        return not pixels.own and self.one.mask is None and self.two.mask is None
-
     def _by(self, matrices: Matrices) -> Self:
-        blocks = mapped(self.cross, self.own1, self.own2, matrices, self.same)
-        return dataclasses.replace(self, cross=blocks[0], own1=blocks[1], own2=blocks[2])
+        with jax.enable_x64(True):
+            pairs, doubt = mapped(self.pairs, matrices, self.meeting)
+            return dataclasses.replace(self, pairs=pairs, doubt=self.doubt + doubt)
 
     def _matrix(self, pixels: LinearMap, extras: Extras) -> Array:
         """The map's matrix, for each input where it is its own; an average is over what is there."""
@@ -229,14 +205,14 @@ class Images(State, eqx.Module):
 
     def flattened(self) -> Self:
         with jax.enable_x64(True):
-            return self._each(block.flattened)._placed((), None)
+            return self._of(block.flattened(self.pairs))._placed((), None)
 
     def positioned(self, std: Scalar, decay: float | None, *, trained: bool = True) -> Self:
         if is_zero(std):
             return self
         with jax.enable_x64(True):
             place = position_covariance(decay, self.sites)
-            return self._each(lambda b: with_positions(b, place, std, trained=trained))._hidden()
+            return self._of(with_positions(self.pairs, place, std, trained=trained))._hidden()
 
     def attended(self, queries: Self, layer: Attention, *, trained: bool = True) -> Self:
         gain = layer.q_std * layer.k_std
@@ -245,41 +221,35 @@ class Images(State, eqx.Module):
         learnt = lambda state: state.trained() if trained else state
         seen, keys = learnt(queries.scaled(gain)), learnt(queries)
         summed = keys.multiplied([keys, self]).mapped(LinearMap.of(Whole(average=False)))
-        wide = lambda a: a.reshape(*a.shape, *(1,) * (2 * len(self.sites)))
-        return seen.multiplied([seen, summed._each(lambda b: jax.tree.map(wide, b))])
+        return seen.multiplied([seen, summed])
 
     def _attention(self, weights: str, gain: Scalar) -> Matrices:
         """The attention weights of each input, which its own block makes."""
+        n = self.meeting.images
         with jax.enable_x64(True):
-            assert self.own1 is not None
-            first = attention_weights(self.own1, self.one.mask, weights, gain)
-            second = first
-            if self.own2 is not None:
-                second = attention_weights(self.own2, self.two.mask, weights, gain)
-            positive = weights != "identity" or self.cross.above is None
-            return Matrices(first, second, positive, self.sites)
+            own = jax.tree.map(lambda a: a[:n], self.pairs)
+            mask = None if self.one.mask is None else self.one.mask[:n]
+            found = attention_weights(own, mask, weights, gain)
+            positive = weights != "identity" or self.pairs.above is None
+            return Matrices(found, None, positive)
 
     # --- how signals meet -----------------------------------------------------------------------
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
-        met = [*parts] if skip is None else [self.scaled(skip), *parts]
-        return self._together(met, _mixed)
+        return _met(_mixed, [*parts] if skip is None else [self.scaled(skip), *parts])
 
     def concatenated(self, parts: Sequence[Self], widths: Sequence[int]) -> Self:
-        return self._together(parts, lambda blocks: _concatenated(blocks, tuple(widths)))
+        return _met(lambda blocks: _concatenated(blocks, tuple(widths)), parts)
 
     def multiplied(self, parts: Sequence[Self]) -> Self:
-        return self._together(parts, block.multiplied)
+        return _met(_multiplied, parts)
 
-    def _together(self, parts: Sequence[Self], how: Callable[[list[Pair]], Pair]) -> Self:
-        first = parts[0]
-        with jax.enable_x64(True):
-            maybe = lambda name: (
-                None if getattr(first, name) is None else how([getattr(p, name) for p in parts])
-            )
-            return dataclasses.replace(
-                first, cross=how([p.cross for p in parts]), own1=maybe("own1"), own2=maybe("own2")
-            )
+
+def _met(how: Callable[[list[Pair]], Pair], parts: Sequence[Images]) -> Images:
+    """Signals that became one."""
+    with jax.enable_x64(True):
+        doubt = sum((part.doubt for part in parts[1:]), parts[0].doubt)
+        return dataclasses.replace(parts[0], pairs=how([part.pairs for part in parts]), doubt=doubt)
 
 
 def _stepped(form: Any, numbers: Any, state: Images) -> Images:
@@ -287,7 +257,7 @@ def _stepped(form: Any, numbers: Any, state: Images) -> Images:
 
 
 _step = jax.jit(_stepped, static_argnums=0)
-_brief_step = quick_jit(_stepped)
+_light_step, _brief_step = light_jit(_stepped), quick_jit(_stepped)
 
 
 @jax.jit
@@ -298,3 +268,8 @@ def _mixed(parts: list[Pair]) -> Pair:
 @functools.partial(jax.jit, static_argnums=1)
 def _concatenated(parts: list[Pair], widths: tuple[int, ...]) -> Pair:
     return block.concatenated(parts, widths)
+
+
+@jax.jit
+def _multiplied(parts: list[Pair]) -> Pair:
+    return block.multiplied(parts)

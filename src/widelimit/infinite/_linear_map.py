@@ -8,8 +8,6 @@ nothing is subtracted at all.
 """
 
 import dataclasses
-import functools
-import math
 from typing import NamedTuple
 
 import jax
@@ -21,250 +19,208 @@ from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.thresholds import REFINED, SIMILAR
 from widelimit.activations import How
 
-from ._pair import Pair, outer
+from ._edges import written
+from ._meet import Meeting
+from ._pair import Pair, going, outer
 
 Array_ = Float[Array, "..."]
 
 
 class Matrices(NamedTuple):
-    """The matrices of a linear map for the first and the second inputs.
+    """The matrices of a linear map.
 
     Attributes:
-        first: Shape (n1 or 1, P', P), float64.
-        second: Shape (n2 or 1, P', P).
+        first: Those of the first inputs of pairs, shape (pairs or 1, P', P), float64.
+        second: The same for the second inputs; None: `first` has one for each input.
         positive: Whether no entry is negative.
-        sites: The sizes of the output's axes.
+        shared: The matrix where it is one for all inputs and known beforehand.
     """
 
     first: Array_
-    second: Array_
+    second: Array_ | None
     positive: bool
-    sites: tuple[int, ...]
+    shared: Float[np.ndarray, "outputs pixels"] | None = None
 
 
 class Mapped(NamedTuple):
-    """A block behind a map, not yet normalised: flat pixels, axes (n1, n2, P', P')."""
+    """A block behind a map, not yet normalised: axes (pairs, P', P'), or those of one input, (pairs, P')."""
 
     a1: Array_
     a2: Array_
     low: Array_
     high: Array_ | None
     ntk: Array_
-    most1: Array_
-    most2: Array_
 
 
-def _flat(block: Pair, k: int) -> Pair:
-    def flatten(v: Array_) -> Array_:
-        p, r = math.prod(v.shape[2 : 2 + k]), math.prod(v.shape[2 + k :])
-        return v.reshape(*v.shape[:2], p, r)
-
-    return jax.tree.map(flatten, block)
+def _product(a: Array_, b: Array_) -> Array_:
+    return jnp.matmul(a, b, precision="highest")
 
 
-def _sums(block: Pair, first: Array_, second: Array_, *, own: bool = False) -> Mapped:
-    s1, s2 = safe_sqrt(block.q1), safe_sqrt(block.q2)
-    weight = outer(s1, s2, block.minus)
-    dtype = block.minus.dtype
-    left, right = first.astype(dtype)[:, None], second.astype(dtype)[None]
-    if own:  # one matrix for each image
-        right = second.astype(dtype)[:, None]
-    product = lambda a, b: jnp.matmul(a, b, precision="highest")
-    both = lambda v: product(product(left, weight * v), jnp.swapaxes(right, -1, -2))
-    high = None if block.above is None else both(block.above)
-    one, two = first[:, None], second[:, None] if own else second[None]
-    column = lambda m: jnp.swapaxes(product(m, jnp.swapaxes(s2, -1, -2)), -1, -2)
-    ends = product(one, s1), column(two)
-    most = product(jnp.abs(one), s1), column(jnp.abs(two))
-    return Mapped(*ends, both(block.minus), high, both(block.ntk), *most)
+class _Side(NamedTuple):
+    """The matrices times the deviations of what they read.
+
+    Attributes:
+        matrix: In the dtype of pairs, axes (pairs, P', P).
+        total: Sums over the pixels that are read, float64.
+        most: The same of absolute values.
+    """
+
+    matrix: Array_
+    total: Array_
+    most: Array_
+
+
+def _side(matrix: Array_, root: Array_, dtype: str) -> _Side:
+    product = matrix * root
+    total, most = jnp.sum(product, axis=2), jnp.sum(jnp.abs(product), axis=2)
+    return _Side(product.astype(dtype), total, most)
+
+
+def _sides(block: Pair, matrices: Matrices, meeting: Meeting) -> tuple[_Side, _Side]:
+    """What either input of each pair brings."""
+    dtype = str(block.minus.dtype)
+    s1, s2 = jnp.swapaxes(safe_sqrt(block.q1), 1, 2), safe_sqrt(block.q2)
+    if matrices.second is not None:
+        return _side(matrices.first, s1, dtype), _side(matrices.second, s2, dtype)
+    make = lambda matrix, root: _side(matrix, root, dtype)
+    each = written(going(s1), make, matrices.first, s1[: meeting.images])
+    taken = lambda numbers: _Side(*(part[numbers] for part in each))
+    return taken(meeting.first), taken(meeting.second)
+
+
+def _sums(block: Pair, one: _Side, two: _Side) -> Mapped:
+    right = jnp.swapaxes(two.matrix, 1, 2)
+
+    def both(v: Array_) -> Array_:
+        return _product(_product(one.matrix, v), right)
+
+    low, high = both(block.minus), None if block.above is None else both(block.above)
+    untrained = block.ntk.size < block.minus.size  # then it is 0
+    ntk = jnp.zeros_like(low) if untrained else both(block.ntk)
+    return Mapped(one.total, two.total, low, high, ntk)
 
 
 def mapped(
-    cross: Pair, own1: Pair | None, own2: Pair | None, matrices: Matrices, same: Array | None
-) -> tuple[Pair, Pair | None, Pair | None]:
-    """The blocks behind a linear map.
-
-    Args:
-        cross: The block of pairs.
-        own1: The block of each first input with itself, or None where variances do not matter.
-        own2: The same of the second inputs; None as well where they are the first.
-        matrices: The maps.
-        same: Shape (n1, n2), which pairs are one input; None: none.
-
-    Returns:
-        The three blocks.
-    """
-    k = (cross.minus.ndim - 2) // 2
+    block: Pair, matrices: Matrices, meeting: Meeting
+) -> tuple[Pair, Float[Array, " pairs"] | float]:
+    """The block behind a linear map, and how far rounding may have moved the angles of each pair, on average."""
     with jax.enable_x64(True):
-        sums = _sums(_flat(cross, k), matrices.first, matrices.second)
-        if own1 is None:
-            return (
-                shaped_block(_bounded(sums, cross, matrices.positive), matrices.sites),
-                None,
-                None,
-            )
-        one = _sums(_flat(own1, k), matrices.first, matrices.first, own=True)
-        two = None
-        if own2 is not None:
-            two = _sums(_flat(own2, k), matrices.second, matrices.second, own=True)
-        known = cross.above is None and matrices.positive
-        out = settled(sums, one, two, matrices, same, known=known, how=cross.how)
-        size = cross.minus.size * sums.low.shape[2]
-        if matrices.first is matrices.second and matrices.positive and size <= REFINED:
-            blocks = _Blocks(_flat(cross, k), _flat(own1, k), own2 and _flat(own2, k))
-            out = _refined(out[0], blocks, matrices), *out[1:]
-        shaped = lambda b: None if b is None else shaped_block(b, matrices.sites)
-        return shaped_block(out[0], matrices.sites), shaped(out[1]), shaped(out[2])
-
-
-def settled(
-    sums: Mapped,
-    one: Mapped,
-    two: Mapped | None,
-    matrices: Matrices,
-    same: Array | None,
-    *,
-    known: bool,
-    how: How,
-) -> tuple[Pair, Pair, Pair | None]:
-    """Blocks from sums of pairs and of images with themselves, normalised by the true variances."""
-    size1 = _own_size(one)
-    size2 = size1 if two is None else _own_size(two)
-    pixels = jnp.eye(sums.low.shape[-1], dtype=bool)[None, None]
-    exact = None if same is None else same[:, :, None, None] & pixels
-    rule = functools.partial(_settled, positive=matrices.positive, known=known, how=how)
-    out = rule(sums, _rows(size1), _columns(size2), exact=exact)
-    first = rule(one, _rows(size1), _rows(size1, True), exact=pixels)
-    second = None
-    if two is not None:
-        second = rule(two, _rows(size2), _rows(size2, True), exact=pixels)
-    return out, first, second
+        sides = _sides(block, matrices, meeting)
+        sums = _sums(block, *sides)
+        if not meeting.images:
+            return _bounded(sums, *sides, block.how, positive=matrices.positive), 0.0
+        known = block.above is None and matrices.positive
+        out, doubt = settled(sums, meeting, positive=matrices.positive, known=known, how=block.how)
+        if matrices.shared is None or not matrices.positive:
+            return out, doubt
+        return _refined(out, block, matrices.shared, meeting), doubt
 
 
 class Size(NamedTuple):
-    """What a single image's output pixels have: shape (n, P')."""
+    """What a single image's output pixels have, broadcastable against pairs."""
 
     a: Array_
     spread: Array_
+    q: Array_
+    root: Array_
+    over: Array_
 
-    @property
-    def q(self) -> Array_:
-        """The variance."""
-        return jnp.maximum(self.a**2 - self.spread, 0)
-
-
-def _own_size(own: Mapped) -> Size:
-    spread = jnp.diagonal(own.low, axis1=-2, axis2=-1)[:, 0].astype(jnp.float64)
-    return Size(own.a1[:, 0, :, 0], spread)
-
-
-def _rows(size: Size, second: bool = False) -> Size:
-    """Along the pixels of the first input; or of the second, for own blocks."""
-    if second:
-        return Size(*(v[:, None, None, :] for v in size))
-    return Size(*(v[:, None, :, None] for v in size))
+    @staticmethod
+    def of(a: Array_, spread: Array_) -> "Size":
+        """From the sums: the variance, its root, and 1 over that."""
+        q = jnp.maximum(a**2 - spread, 0)
+        root = safe_sqrt(q)
+        return Size(a, spread, q, root, _inverse(root))
 
 
-def _columns(size: Size) -> Size:
-    return Size(*(v[None, :, None, :] for v in size))
+def settled(
+    sums: Mapped, meeting: Meeting, *, positive: bool, known: bool, how: How
+) -> tuple[Pair, Float[Array, " pairs"]]:
+    """Normalised by the true variances, which the images' own blocks have; exactly 0 where an output meets itself.
 
-
-def _settled(
-    sums: Mapped,
-    one: Size,
-    two: Size,
-    *,
-    exact: Array | None,
-    positive: bool,
-    known: bool,
-    how: How,
-) -> Pair:
-    """Normalised by the true variances; exactly 0 where an output meets itself."""
-    dtype = sums.low.dtype
-    q1, q2 = one.q, two.q
-    size = safe_sqrt(q1) * safe_sqrt(q2)
-    over = safe_divide(jnp.ones_like(size), size)
-    a1, a2 = one.a, two.a
+    Returns:
+        The block, and how far rounding may have moved the angles of each pair, on average.
+    """
+    dtype, go = sums.low.dtype, going(sums.a1)
+    own = sums.low[: meeting.images]
+    spread = jnp.diagonal(own, axis1=1, axis2=2).astype(jnp.float64)
+    one = written(go, Size.of, sums.a1[:, :, None], spread[meeting.first][:, :, None])
+    two = written(go, Size.of, sums.a2[:, None, :], spread[meeting.second][:, None, :])
+    over = outer(one.over, two.over, sums.low)
+    above, size = None, one.root * two.root
     if positive:
-        excess = a1**2 * two.spread + a2**2 * one.spread - one.spread * two.spread
-        lost = safe_divide(excess, a1 * a2 + size)
-        minus = (sums.low - lost.astype(dtype)) * over.astype(dtype)
+        excess = one.a**2 * two.spread + (two.a**2 - two.spread) * one.spread
+        lost = safe_divide(excess, one.a * two.a + size).astype(dtype)
+        minus = (sums.low - lost) * over
+        if not known and sums.high is not None:
+            above = jnp.clip((sums.high - lost) * over, 0, 2)
     else:
-        cov = a1 * a2 - sums.low.astype(jnp.float64)
-        minus = ((size - cov) * over).astype(dtype)
-    minus = jnp.clip(minus, 0, 2)
-    if known:
-        minus, above = jnp.minimum(minus, 1), None
-    elif sums.high is not None and positive:
-        lost = safe_divide(
-            a1**2 * two.spread + a2**2 * one.spread - one.spread * two.spread, a1 * a2 + size
-        )
-        above = jnp.clip((sums.high - lost.astype(dtype)) * over.astype(dtype), 0, 2)
-    else:
+        cov = one.a * two.a - sums.low.astype(jnp.float64)
+        minus = (size - cov).astype(dtype) * over
+    minus = jnp.clip(minus, 0, 1 if known else 2)
+    if not known and above is None:
         above = 2 - minus
-    if exact is not None:
-        minus = jnp.where(exact, 0, minus)
-        above = None if above is None else jnp.where(exact, 2, above)
-    ntk = sums.ntk * over.astype(dtype)
-    return Pair(q1, q2, minus, above, ntk, how)
+    exact = meeting.same[:, None, None] & jnp.eye(minus.shape[1], dtype=bool)[None]
+    minus = jnp.where(exact, 0, minus)
+    above = None if above is None else jnp.where(exact, 2, above)
+    out = Pair(one.q, two.q, minus, above, sums.ntk * over, how)
+    return out, _doubt(minus, sums.low * over)
 
 
-class _Blocks(NamedTuple):
-    """The three blocks before the map, flat."""
+def _doubt(minus: Array_, before: Array_) -> Float[Array, " pairs"]:
+    r"""How far $\theta$ is moved by rounding numbers of size `before`, of which $1-\rho$ is the small difference.
 
-    cross: Pair
-    own1: Pair
-    own2: Pair | None
+    By the mean square over pixels. What comes of it is a mean over pixels: those of either image round independently.
+    """
+    lost = jnp.finfo(minus.dtype).eps * before
+    moved = lost / jnp.sqrt(2 * minus + lost + jnp.finfo(minus.dtype).tiny)
+    square = jnp.mean(jnp.where(minus > 0, moved, 0) ** 2, axis=(1, 2))
+    return jnp.sqrt(square / minus.shape[1])
 
 
-def _refined(out: Pair, blocks: _Blocks, matrices: Matrices) -> Pair:
+def _inverse(a: Array_) -> Array_:
+    return safe_divide(jnp.ones_like(a), a)
+
+
+def _refined(
+    out: Pair, block: Pair, matrix: Float[np.ndarray, "outputs pixels"], meeting: Meeting
+) -> Pair:
     r"""Equal output pixels of similar inputs: $1-\rho=\frac12\mathrm{Var}(y/\sqrt Q-y'/\sqrt{Q'})$.
 
     Differences are taken entry by entry, before anything is summed, so that the rounding of the sums does not
-    enter; what remains is the rounding of $1-\rho$ between pixels. Errors of $Q$ enter in second order only.
+    enter; what remains is the rounding of $1-\rho$ between pixels. Errors of $Q$ enter in second order only. Only
+    pixels under the window of an output are read.
     """
-    one, two = blocks.own1, blocks.own2 or blocks.own1
-    inverse = lambda q: safe_divide(jnp.ones_like(q), safe_sqrt(q))
-    a = matrices.first[0]
-    near = jnp.einsum("pa,iap->iap", a, jnp.ones_like(a.T)[None])  # (1, pixels, outputs)
-    t1 = safe_sqrt(blocks.cross.q1)[:, 0, :, 0, None] * inverse(out.q1)[:, 0, None, :, 0] * near
-    t2 = safe_sqrt(blocks.cross.q2)[0, :, 0, :, None] * inverse(out.q2)[0, :, None, 0, :] * near
-    first, second = t1[:, None], t2[None]
-    gap = jnp.sum(first - second, axis=2)
-    low, low1, low2 = (v.astype(jnp.float64) for v in (blocks.cross.minus, one.minus, two.minus))
-    pairs = lambda v: v[..., None]
-    mixed = first[:, :, :, None] * second[:, :, None] * pairs(low)
-    own1 = first[:, :, :, None] * first[:, :, None] * pairs(low1)
-    own2 = second[:, :, :, None] * second[:, :, None] * pairs(jnp.swapaxes(low2, 0, 1))
+    reads = max(int((matrix != 0).sum(axis=1).max()), 1)
+    if len(block.minus) * len(matrix) * reads**2 > REFINED:
+        return out
+    places = np.argsort(matrix == 0, axis=1, kind="stable")[:, :reads]  # (outputs, reads)
+    weights = np.take_along_axis(matrix, places, axis=1)[None]
+    t1 = safe_sqrt(block.q1)[:, places, 0] * _inverse(safe_sqrt(out.q1)) * weights
+    t2 = safe_sqrt(block.q2)[:, 0, places] * _inverse(safe_sqrt(out.q2))[:, 0, :, None] * weights
+    gap = jnp.sum(t1 - t2, axis=2)
+    window = block.minus[:, places[:, :, None], places[:, None, :]].astype(jnp.float64)
+    rows, columns = (lambda t: t[..., :, None]), (lambda t: t[..., None, :])
+    mixed = rows(t1) * columns(t2) * window
+    own1 = rows(t1) * columns(t1) * window[: meeting.images][meeting.first]
+    own2 = rows(t2) * columns(t2) * window[: meeting.images][meeting.second]
     away = jnp.sum(mixed + jnp.swapaxes(mixed, 2, 3) - own1 - own2, axis=(2, 3))
     fine = jnp.maximum((gap**2 + away) / 2, 0)
     pixels = np.arange(fine.shape[-1])
-    close = fine < SIMILAR
-    coarse = out.minus[:, :, pixels, pixels]
-    minus = jnp.where(close & (coarse > 0), fine.astype(coarse.dtype), coarse)
-    return dataclasses.replace(out, minus=out.minus.at[:, :, pixels, pixels].set(minus))
+    coarse = out.minus[:, pixels, pixels]
+    close = (fine < SIMILAR) & (coarse > 0)
+    minus = jnp.where(close, fine.astype(coarse.dtype), coarse)
+    return dataclasses.replace(out, minus=out.minus.at[:, pixels, pixels].set(minus))
 
 
-def _bounded(sums: Mapped, before: Pair, positive: bool) -> Pair:
+def _bounded(sums: Mapped, one: _Side, two: _Side, how: How, *, positive: bool) -> Pair:
     """Normalised by what variances are at most: enough where only covariances are wanted."""
-    dtype = sums.low.dtype
-    inverse = lambda a: safe_divide(jnp.ones_like(a), a)
-    over = outer(inverse(sums.most1), inverse(sums.most2), sums.low)
-    q1, q2, ntk = sums.most1**2, sums.most2**2, over * sums.ntk
+    most1, most2 = one.most[:, :, None], two.most[:, None, :]
+    over = outer(_inverse(most1), _inverse(most2), sums.low)
+    q1, q2, ntk = most1**2, most2**2, over * sums.ntk
     if not positive:
-        rho = over * ((sums.a1 * sums.a2).astype(dtype) - sums.low)
-        return Pair(q1, q2, 1 - rho, 1 + rho, ntk, before.how)
+        covariance = (sums.a1[:, :, None] * sums.a2[:, None, :]).astype(sums.low.dtype)
+        rho = over * (covariance - sums.low)
+        return Pair(q1, q2, 1 - rho, 1 + rho, ntk, how)
     above = None if sums.high is None else over * sums.high
-    return Pair(q1, q2, over * sums.low, above, ntk, before.how)
-
-
-def shaped_block(block: Pair, sites: tuple[int, ...]) -> Pair:
-    """Flat pixels with their axes again."""
-
-    def shape(v: Array_) -> Array_:
-        n1, n2, p, r = v.shape
-        first = sites if p > 1 else (1,) * len(sites)
-        second = sites if r > 1 else (1,) * len(sites)
-        return v.reshape(n1, n2, *first, *second)
-
-    return dataclasses.replace(jax.tree.map(shape, block))
+    return Pair(q1, q2, over * sums.low, above, ntk, how)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.numerics import safe_sqrt
 from widelimit._base.scalars import Scalar
@@ -243,6 +243,14 @@ def doubled(x: Scalar | Float[Array, "..."]) -> Float[Array, "..."]:
     """X in float64, also where JAX's global flag says 32 bits."""
     with jax.enable_x64(True):
         return jnp.asarray(x).astype(jnp.float64)
+
+
+def going(some: Float[Array, "..."]) -> Bool[Array, ""] | None:
+    """True of what is never negative, in a way that a CPU's compiler cannot know (`_edges.written`).
+
+    None on an accelerator, which would stop to ask.
+    """
+    return some.reshape(-1)[0] >= 0 if jax.default_backend() == "cpu" else None
 
 
 def outer(a: First, b: Second, like: Pairs) -> Pairs:

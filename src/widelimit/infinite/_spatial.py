@@ -13,13 +13,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, is_transformed
-from widelimit._base.compile import quick_jit
+from widelimit._base.compile import light_jit, quick_jit
 from widelimit._base.structured import Graphs, Masked
 from widelimit._base.thresholds import (
     BLOCK_ENTRIES,
     BRIEF_MATRIX,
     BRIEF_SLICES,
     DIAGONAL_IMAGES,
+    DOUBTED,
     PATIENT_SECONDS,
     REFINED,
 )
@@ -30,18 +31,19 @@ from widelimit.layers import Layer, Sites
 
 from ._block import from_pixels
 from ._cost import cost_of
-from ._demand import Demand, demand
+from ._demand import Demand, demand, parted
 from ._evaluate import Answer, Request
 from ._fast import BRIEFLY, WELL, Programs, Side, going, slice_kernels, tile_side
-from ._images import Extras, Images
+from ._images import Images
 from ._layered import kernel_values
+from ._masks import Extras, Read, both
+from ._meet import order, unfolded
 from ._plan import join, split, without_widths
 from ._stage import Stage, staged
 from ._stages import Coarse, coarse_side, coarsened, first_stage
 
 _LABEL = "tiles of pairs of images"
 _AHEAD = 4  # tiles that are started before the first is waited for
-Read = tuple[Float[Array, "..."], Extras]
 
 
 def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
@@ -49,10 +51,10 @@ def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
     net, wanted = _network(request, inputs)
     if is_transformed((request.numbers, inputs.x1, inputs.x2)):
         with jax.enable_x64(True):
-            out = _run(net, inputs.x1, inputs.x2, wanted, request.wanted, str(inputs.dtype))
+            out, _ = _run(net, inputs.x1, inputs.x2, wanted, request.wanted, str(inputs.dtype))
         return tuple(m.astype(inputs.dtype) for m in out)
     _warn_if_long(net, inputs)
-    x1, x2 = inputs.x1, inputs.x2
+    x1, x2, dtype = inputs.x1, inputs.x2, str(inputs.dtype)
     n1, n2 = len(x1), len(x1 if x2 is None else x2)
     sliced = _sliced(net, request.wanted, inputs)
     if sliced is not None:
@@ -70,7 +72,7 @@ def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
         first = _taken(x1, i, side)
         second = None if x2 is None and i == j else _taken(x1 if x2 is None else x2, j, side)
         with jax.enable_x64(True):
-            parts = _run(net, first, second, wanted, request.wanted, _precision(wanted, inputs))
+            parts, dtype = _surely(net, first, second, wanted, request.wanted, dtype)
         for to, part in zip(out, parts, strict=True):
             _put(to, np.asarray(part), i, j, symmetric=x2 is None)
         watch(done)
@@ -164,11 +166,11 @@ def image_diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
         if sliced is not None:
             out = tuple(m.astype(inputs.dtype) for m in sliced)
             return out if inputs.numpy else tuple(map(jnp.asarray, out))
-    dtype = _precision(wanted, inputs)
-    parts = []
+    dtype, parts = str(inputs.dtype), []
     for i in range(len(inputs.x1)):
         with jax.enable_x64(True):
-            one = _run(net, _taken(inputs.x1, i, 1), None, wanted, request.wanted, dtype)
+            x = _taken(inputs.x1, i, 1)
+            one, dtype = _surely(net, x, None, wanted, request.wanted, dtype)
         parts.append([m[0, 0] for m in one])
     stack = jnp.stack if not inputs.numpy else lambda ms: np.stack([np.asarray(m) for m in ms])
     return tuple(stack([*column]).astype(inputs.dtype) for column in zip(*parts, strict=True))
@@ -186,25 +188,50 @@ def _network(request: Request, inputs: Inputs) -> tuple[Layer, Demand]:
     return net, wanted
 
 
-def _precision(wanted: Demand, inputs: Inputs) -> str:
-    """Behind a pool similar inputs need the digits of float64, whatever was given."""
-    return "float64" if wanted.own and inputs.numpy else str(inputs.dtype)
+def _surely(
+    net: Layer, x1: Any, x2: Any, wanted: Demand, kernels: tuple[str, ...], dtype: str
+) -> tuple[tuple[Float[Array, "..."], ...], str]:
+    """The kernels, and the precision that they needed: behind a pool similar inputs need the digits of float64."""
+    out, doubt = _run(net, x1, x2, wanted, kernels, dtype)
+    if dtype == "float64" or is_transformed((net, x1, x2)) or float(jnp.max(doubt)) <= DOUBTED:
+        return out, dtype
+    return _run(net, x1, x2, wanted, kernels, "float64")[0], "float64"
 
 
 def _run(
     net: Layer, x1: Any, x2: Any, wanted: Demand, kernels: tuple[str, ...], dtype: str
-) -> tuple[Float[Array, "..."], ...]:
-    """The kernels of two batches: a first stage by slices where there is one, then layer by layer."""
+) -> tuple[tuple[Float[Array, "..."], ...], Float[Array, " pairs"]]:
+    """The kernels of two batches, and how much they are in doubt: by slices up to a first pool, then by layers."""
     stage = _first_stage(net, x1)
     if stage is None or is_transformed((net, x1, x2)):
-        out = interpret(net, images_of(x1, x2, dtype, own=wanted.own)).cross
+        rest, state = net, images_of(x1, x2, dtype, own=wanted.own)
     else:
         coarse, body, rest = stage
         cast = lambda x: None if x is None else np.asarray(x, dtype)
         numbers = split(body)[1]
-        start = first_stage(coarse, numbers, cast(x1), cast(x2), ntk="ntk" in kernels)
-        out = interpret(rest, start).cross
-    return kernel_values(out, kernels, out.size)
+        state = first_stage(coarse, numbers, cast(x1), cast(x2), ntk="ntk" in kernels)
+    watched, last = parted(rest)
+    out = interpret(last, interpret(watched, state).unwatched())
+    return kernels_of(out, kernels, len(x1), None if x2 is None else len(x2)), out.doubt
+
+
+def kernels_of(
+    state: Images, kernels: tuple[str, ...], n1: int, n2: int | None
+) -> tuple[Float[Array, "..."], ...]:
+    """The kernels from a state, axes (n1, n2, *pixels, *pixels); n2 = None: of one batch with itself."""
+    ask = _answer if is_transformed(state) else _answered
+    return ask((kernels, n1, n2), state)
+
+
+def _answer(asked: tuple[Any, ...], state: Images) -> tuple[Float[Array, "..."], ...]:
+    kernels, n1, n2 = asked
+    listed = order(n1, n2, own=n2 is not None and len(state.pairs.minus) > n1 * n2)
+    values = kernel_values(state.pairs, kernels, state.pairs.size)
+    shape = (len(listed.first), *state.sites, *state.sites)
+    return tuple(unfolded(v.reshape(shape), listed, n2 is None) for v in values)
+
+
+_answered = quick_jit(_answer)
 
 
 def _first_stage(net: Layer, x: Any) -> tuple[Coarse, Layer, Layer] | None:
@@ -218,25 +245,25 @@ def _first_stage(net: Layer, x: Any) -> tuple[Coarse, Layer, Layer] | None:
 def images_of(x1: Any, x2: Any, dtype: str, *, own: bool) -> Images:
     """Two batches of inputs as a state; without the second, the first with itself."""
     first, second = _read(x1, dtype), None if x2 is None else _read(x2, dtype)
-    pairs = len(x1) * len(x1 if x2 is None else x2)
-    brief = pairs * math.prod(x1.shape[1:-1]) ** 2 <= BRIEF_MATRIX
     if is_transformed((x1, x2)):
-        return _as_images(own, brief, first, second)
-    return (_briefly_met if brief else _met)(own, brief, first, second)
+        return _as_images((own, False), first, second)
+    pairs = len(x1) ** 2 // 2 if x2 is None else len(x1) * len(x2)
+    brief = pairs * math.prod(x1.shape[1:-1]) ** 2 <= BRIEF_MATRIX
+    return (_briefly_met if brief else _met)((own, brief), first, second)
 
 
-def _as_images(own: bool, brief: bool, one: Read, two: Read | None) -> Images:
-    (first, extras1), (second, extras2) = one, two or one
-    own1 = from_pixels(first, first, own=True) if own else None
-    own2 = from_pixels(second, second, own=True) if own and two is not None else None
-    same = jnp.eye(len(first), dtype=bool) if two is None else None
-    sites = tuple(first.shape[1:-1])
-    return Images(from_pixels(first, second), own1, own2, extras1, extras2, same, sites, brief)
+def _as_images(options: tuple[bool, bool], one: Read, two: Read | None) -> Images:
+    own, brief = options
+    x, extras = one if two is None else both(one, two)
+    meeting = order(len(one[0]), None if two is None else len(two[0]), own=own).meeting()
+    taken = lambda number: jax.tree.map(lambda a: a[number], (x, extras))
+    (x1, extras1), (x2, extras2) = taken(meeting.first), taken(meeting.second)
+    sites = tuple(x.shape[1:-1])
+    sure = jnp.zeros(len(x1), x.dtype)
+    return Images(from_pixels(x1, x2), meeting, extras1, extras2, sure, sites, brief)
 
 
-_met, _briefly_met = (
-    compiled(_as_images, static_argnums=(0, 1)) for compiled in (jax.jit, quick_jit)
-)
+_met, _briefly_met = light_jit(_as_images), quick_jit(_as_images)
 
 
 def _read(x: Any, dtype: str) -> Read:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.compile import quick_jit
+from widelimit._base.compile import light_jit, quick_jit
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.thresholds import BRIEF_MATRIX, COARSE_ENTRIES, DEVICE_COARSE_ENTRIES
 from widelimit.activations import How
@@ -35,8 +35,9 @@ from ._fast import (
     through,
 )
 from ._images import Images
-from ._linear_map import Mapped, Matrices, settled, shaped_block
+from ._linear_map import Mapped, settled
 from ._masks import Extras
+from ._meet import order
 from ._plan import Numbers, split
 from ._stage import Stage, circles
 
@@ -147,33 +148,43 @@ def coarse_images(
     Of what is symmetric half the displacements were summed; the others are the same with images and pixels exchanged.
     """
     sites = tuple(n // c for n, c in zip(coarse.stage.sites, coarse.pool, strict=True))
-    total = lambda side: _pooled(side.end.astype(jnp.float64), coarse) / coarse.scale
-    a1, a2 = total(sides[0]), total(sides[1])
+    a1, a2 = (_pooled(side.end.astype(jnp.float64), coarse) / coarse.scale for side in sides)
+    listed = order(len(a1), None if same else len(a2), own=True)
     cross, own1, own2 = ([_blocks(part, coarse) for part in parts] for parts in sums)
     pairs = _added(cross, (1, 0, 3, 2) if same else None)
     if same:  # an image with itself is a pair
-        each = np.arange(len(a1))
-        one, two = [None if v is None else v[each, each][:, None] for v in pairs], None
+        rows = [None if v is None else v[listed.first, listed.second] for v in pairs]
     else:
-        one, two = _added(own1, (0, 1, 3, 2)), _added(own2, (0, 1, 3, 2))
-    as_sums = lambda parts, first, second: _as_sums(parts[0], parts[1], parts[2], first, second)
-    eye = jnp.eye(len(a1), dtype=bool) if same else None
-    blocks = settled(
-        as_sums(pairs, a1[:, None, :, None], a2[None, :, None, :]),
-        as_sums(one, a1[:, None, :, None], a1[:, None, None, :]),
-        None if two is None else as_sums(two, a2[:, None, :, None], a2[:, None, None, :]),
-        Matrices(a1, a2, True, sites),
-        eye,
-        known=pairs[1] is None,
-        how=How(),
+        own = [_added(parts, (0, 1, 3, 2)) for parts in (own1, own2)]
+        rows = [_listed(values) for values in zip(*own, pairs, strict=True)]
+    a = a1 if same else jnp.concatenate([a1, a2])
+    meeting = listed.meeting()
+    low, high, ntk = rows
+    mapped = Mapped(
+        a[meeting.first],
+        a[meeting.second],
+        low,
+        high,
+        jnp.zeros_like(low) if ntk is None else ntk,
     )
-    shaped = [None if b is None else shaped_block(b, sites) for b in blocks]
-    assert shaped[0] is not None
-    return Images(shaped[0], shaped[1], shaped[2], Extras(), Extras(), eye, sites, brief)
+    block, doubt = settled(mapped, meeting, positive=True, known=high is None, how=How())
+    return Images(block, meeting, Extras(), Extras(), doubt, sites, brief)
+
+
+def _listed(parts: tuple[Array_ | None, ...]) -> Any:
+    """Own blocks, then all pairs, as one list; own blocks have no tangent kernel."""
+    one, two, pairs = parts
+    if pairs is None:
+        return None
+    flat = pairs.reshape(-1, *pairs.shape[2:])
+    blank = lambda n: jnp.zeros((n, *flat.shape[1:]), flat.dtype)
+    n1, n2 = pairs.shape[:2]
+    heads = [blank(n) if v is None else v[:, 0] for v, n in ((one, n1), (two, n2))]
+    return jnp.concatenate([*heads, flat])
 
 
 _settled, _briefly_settled = (
-    compiled(coarse_images, static_argnums=(0, 1, 2)) for compiled in (jax.jit, quick_jit)
+    compiled(coarse_images, static_argnums=(0, 1, 2)) for compiled in (light_jit, quick_jit)
 )
 
 
@@ -210,10 +221,6 @@ def _blocks(parts: Parts, coarse: Coarse) -> list[Any]:
         return None if v is None else jnp.moveaxis(v[index], (2, 3), (0, 1)) / coarse.scale**2
 
     return [*map(block, parts)]
-
-
-def _as_sums(low: Array_, high: Array_ | None, ntk: Array_ | None, a1: Any, a2: Any) -> Mapped:
-    return Mapped(a1, a2, low, high, jnp.zeros_like(low) if ntk is None else ntk, a1, a2)
 
 
 def coarse_side(coarse: Coarse, points: int) -> int:

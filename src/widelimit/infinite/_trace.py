@@ -21,7 +21,7 @@ from ._correlation import as_points, correlation
 from ._evaluate import Request, choose_series, scope_of, sizes_of
 from ._pair import Pair
 from ._plan import split
-from ._spatial import images_of
+from ._spatial import images_of, kernels_of
 
 Layers = Float[Tensor, "layers n1 n2"]
 Pairs = Float[Array, "n1 n2"]
@@ -128,8 +128,9 @@ def _trace_pixels(net: Layer, inputs: Inputs) -> Trace:
     check_pixels(net, tuple(shape[1:-1]), shape[-1])
     with jax.enable_x64(True):
         start = images_of(inputs.x1, inputs.x2, str(inputs.dtype), own=True)
-        states = [(v.layer, v.after.cross) for v in _in_order(visits(net, start))]
-        steps = tuple(Step(repr(l), p.size * p.rho, p.size * p.ntk) for l, p in states)
+        sizes = len(inputs.x1), None if inputs.x2 is None else len(inputs.x2)
+        values = lambda state: kernels_of(state, ("nngp", "ntk"), *sizes)
+        steps = tuple(Step(repr(v.layer), *values(v.after)) for v in _in_order(visits(net, start)))
         return _in_convention(Trace(steps, *(None,) * 5), inputs)
 
 
