@@ -4,7 +4,7 @@ import dataclasses
 import warnings
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from scipy.linalg import get_lapack_funcs
 
@@ -60,8 +60,22 @@ class Cholesky:
         """The logarithm of det A."""
         return 2 * float(np.log(np.diagonal(self.lower)).sum())
 
-    def inverse_diagonal(self) -> Float[np.ndarray, " n"]:
-        """The diagonal of A^{-1}, shape (n,): column norms of L^{-1}; needs one more matrix."""
+    def inverse_diagonal(
+        self, rows: Int[np.ndarray, " m"] | None = None
+    ) -> Float[np.ndarray, " _"]:
+        """The diagonal of A^{-1}, shape (n,): column norms of L^{-1}; needs one more matrix.
+
+        Args:
+            rows: Which entries are wanted, shape (m,); None: all. A few cost less than the factor did.
+
+        Returns:
+            Shape (m,) or (n,).
+        """
+        if rows is not None:
+            unit = np.zeros((len(self.lower), len(rows)), order="F")
+            unit[rows, np.arange(len(rows))] = 1
+            half = self.half_solve(unit, overwrite=True)
+            return np.einsum("ij,ij->j", half, half)
         inverse, _ = _trtri(self.lower.copy(order="F"), lower=1, overwrite_c=1)
         n = len(inverse)
         return np.array([inverse[i:, i] @ inverse[i:, i] for i in range(n)])
