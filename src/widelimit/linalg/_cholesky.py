@@ -10,8 +10,10 @@ from scipy.linalg import get_lapack_funcs
 
 from widelimit._base.shown import shown
 
-_potrf, _potrs, _pocon, _trtrs, _trtri = get_lapack_funcs(
-    ("potrf", "potrs", "pocon", "trtrs", "trtri"), dtype=np.float64
+from ._panels import potrf
+
+_potrs, _pocon, _trtrs, _trtri = get_lapack_funcs(
+    ("potrs", "pocon", "trtrs", "trtri"), dtype=np.float64
 )
 _EPS = np.finfo(np.float64).eps
 _STRIP = 512  # columns that are mirrored at a time
@@ -121,7 +123,7 @@ def cholesky(matrix: ArrayLike, ridge: ArrayLike = 0.0, *, overwrite: bool = Fal
             jitter = step * 10.0 ** (attempt - 1)
             _restore(a)
         np.fill_diagonal(a, diagonal + jitter)
-        a, info = _potrf(a, lower=1, overwrite_a=1, clean=0)
+        a, info = potrf(a)
         if info == 0:
             rcond, _ = _pocon(a, norm + jitter, uplo="L")
             if rcond > _EPS:
