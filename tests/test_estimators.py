@@ -329,7 +329,8 @@ def test_two_classes_are_one_of_many(seed):
     """One output of ±1 gives what two outputs would: their codes are opposite."""
     x, y = table(seed)
     label = y > 0.3
-    score = NTKClassifier(ridge=0.1).fit(x, label).decision_function(x + 0.5)
+    plain = NTKClassifier(ridge=0.1, squash=False, categories=0)
+    score = plain.fit(x, label).decision_function(x + 0.5)
     regression = NTKRegressor(ridge=0.1).fit(x, 2.0 * label - 1).predict(x + 0.5)
     np.testing.assert_allclose(score, regression, rtol=1e-9)
 
@@ -340,6 +341,51 @@ def test_class_weights_multiply_sample_weights(seed):
     by_class = NTKClassifier(ridge=0.1, class_weight={0: 3.0, 1: 0.5}).fit(x, label)
     by_row = NTKClassifier(ridge=0.1).fit(x, label, np.where(label, 0.5, 3.0))
     np.testing.assert_allclose(by_class.decision_function(x), by_row.decision_function(x))
+
+
+def test_columns_of_few_values_are_categories(seed):
+    """Names in an order of no meaning: indicators tell them apart, one number does not."""
+    rng = np.random.default_rng(seed)
+    x = np.stack([rng.integers(0, 8, 300), rng.standard_normal(300)], axis=1)
+    y = np.isin(x[:, 0], [1, 4, 6]) ^ (rng.uniform(size=300) < 0.1)
+    model = NTKClassifier().fit(x[:120], y[:120])
+    assert model.score(x[120:], y[120:]) > 0.8
+    scaled = model._scaling(x[:120])
+    assert scaled.shape == (120, 10)
+    assert (scaled**2).mean() == pytest.approx(1)
+    assert np.isfinite(model.predict_proba([[99.0, 0.0]])).all()  # a value that was never seen
+    few = NTKClassifier().fit(x[:40], y[:40])
+    assert few._scaling(x).shape == (300, 2)  # five rows for each value are not enough
+
+
+def test_outliers_are_brought_in(seed):
+    x, y = table(seed)
+    x[0, 0] = 1e6
+    scaled = NTKClassifier(ridge=0.1).fit(x, y > 0.3)._scaling(x)
+    np.testing.assert_allclose(scaled.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose(scaled.std(0), 1)
+    inside = np.arcsinh((x - x.mean(0)) / x.std(0))
+    np.testing.assert_allclose(scaled, (inside - inside.mean(0)) / inside.std(0), atol=1e-12)
+
+
+def test_of_many_rows_some_choose_the_ridge(seed, monkeypatch, capsys):
+    x, y = table(seed, n=60)
+    for name in ("_fit", "_fitted"):
+        monkeypatch.setattr(f"widelimit.regression.{name}.EXACT", 40)
+        monkeypatch.setattr(f"widelimit.regression.{name}.SUBSET", 40)
+    monkeypatch.setattr("widelimit.regression._fitted._JUDGES", 25)
+    model = NTKRegressor(verbose=True).fit(x, y)
+    assert "chosen on 40 of the points" in capsys.readouterr().err
+    assert model.ridge_ == pytest.approx(NTKRegressor(solver="cg").fit(x, y).ridge_)
+    rows, errors = model._fit.judged()
+    assert len(rows) == 25
+    np.testing.assert_allclose(errors, model._fit.leave_one_out()[rows], rtol=1e-9)
+    monkeypatch.setattr("widelimit.regression._solvers._QUICK", 1)
+    NTKRegressor(verbose=True, time=1.0).fit(x, y)
+    assert "eigendecomposition of 60 points: about 0 s" in capsys.readouterr().err
+    classes = NTKClassifier(solver="cg", ridge=0.1).fit(x, y > 0.3)
+    rows, errors = classes._fit.judged()
+    assert len(rows) == len(errors) == 40
 
 
 # The kernel object

@@ -130,6 +130,25 @@ def test_a_matrix_of_condition_1e14_needs_no_jitter(seed):
     assert factor.rcond < 1e-12
 
 
+def test_panels_make_the_same_factor(seed, monkeypatch):
+    monkeypatch.setattr("widelimit.linalg._panels._LARGE", 10)
+    monkeypatch.setattr("widelimit.linalg._panels._PANEL", 8)
+    a = matrix_with_spectrum(np.logspace(-3, 0, 29), seed)
+    given = np.asfortranarray(a)
+    factor = cholesky(given, overwrite=True)
+    np.testing.assert_allclose(np.tril(factor.lower), np.linalg.cholesky(a), atol=1e-13)
+    np.testing.assert_array_equal(np.triu(factor.lower, 1), np.triu(a, 1))
+    rows = np.array([3, 20])
+    inverse = np.diagonal(np.linalg.inv(a))
+    np.testing.assert_allclose(factor.inverse_diagonal(), inverse, rtol=1e-9)
+    np.testing.assert_allclose(factor.inverse_diagonal(rows), inverse[rows], rtol=1e-9)
+    singular = np.ones((29, 29))
+    with pytest.warns(UserWarning, match="singular to rounding"):
+        assert cholesky(singular).jitter > 0
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        cholesky(-np.eye(29))
+
+
 def test_an_indefinite_matrix_is_refused():
     with pytest.raises(ValueError, match="not positive semidefinite"):
         cholesky(np.diag([1.0, -1.0]))

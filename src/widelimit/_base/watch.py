@@ -39,5 +39,22 @@ class Watch:
             print(text, file=sys.stderr, end=end, flush=True)
 
 
+def announce(label: str, seconds: float, verbose: bool | None) -> None:
+    """Say what begins and how long it takes, about; unasked only where that is more than a minute.
+
+    Args:
+        label: What begins.
+        seconds: How long it is expected to take.
+        verbose: Whether to tell; None: if it takes longer than a minute.
+    """
+    say(f"{label}: about {_span(seconds)}", verbose or (verbose is None and seconds > MINUTE))
+
+
+def say(text: str, verbose: bool | None) -> None:
+    """A line on standard error, where it was asked for."""
+    if verbose:
+        print(text, file=sys.stderr, flush=True)
+
+
 def _span(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

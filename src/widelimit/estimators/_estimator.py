@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from widelimit._base.renamed import renamed_argument
-from widelimit._base.scalars import as_float
+from widelimit._base.scalars import as_count, as_float
 from widelimit.regression import Data, Problem, fit, merge
 
 from ._network import kernel_of
@@ -33,16 +33,18 @@ class NetworkEstimator(BaseEstimator):
 
     network: Any = None
     _: dataclasses.KW_ONLY
-    depth: int = 1
+    depth: int = 2
     activation: Any = "relu"
     alpha: float = 1.0
     w_std: float = 2**0.5
-    b_std: float = 2**0.5
+    b_std: float = 1.0
     architecture: str = "mlp"
     kernel: str = "ntk"
     ridge: Any = "loo"
     standardise: bool = True
     normalise: bool = False
+    squash: bool = False
+    categories: int = 0
     time: float | None = None
     solver: Any = "auto"
     rank: int | None = None
@@ -65,7 +67,13 @@ class NetworkEstimator(BaseEstimator):
         if self._layout is not None:
             kernel, channels = kernel.of_rows(self._layout), self._layout[-1]
         self._scaling = fit_scaling(
-            X, weights, standardise=self.standardise, sphere=self.normalise, channels=channels
+            X,
+            weights,
+            standardise=self.standardise,
+            sphere=self.normalise,
+            channels=channels,
+            squash=self.squash,
+            categories=as_count(self.categories, "categories"),
         )
         data = merge(self._scaling(X), targets, weights)
         t = _check_time(self.time)

@@ -30,22 +30,19 @@ def probabilities(outputs: np.ndarray, sharpness: float) -> np.ndarray:
 def fit_sharpness(fit: Ridge, mean: np.ndarray) -> float:
     """The sharpness that makes the classes most probable, given what leave-one-out predicts.
 
-    The fit is to codes of ±1 minus their mean. By CG, which knows no leave-one-out outputs, those
-    of the fitted rows take their place, and probabilities come out too sure.
+    The fit is to codes of ±1 minus their mean.
     """
-    data = fit.problem.data
-    if fit.outcome is None:
-        outputs = data.targets - fit.leave_one_out()
-    else:
-        outputs = data.targets - fit.ridge * fit.dual / data.weights[:, None]
-    scores = _columns(outputs + mean)
-    shares = (_columns(data.targets + mean) + 1) / 2
+    rows, errors = fit.judged()
+    targets, weights = fit.problem.data.targets[rows], fit.problem.data.weights[rows]
+    total = float(weights.sum())
+    scores = _columns(targets - errors + mean)
+    shares = (_columns(targets + mean) + 1) / 2
     # One more row, spread over all classes: separable data would ask for infinite sharpness.
-    shares = (data.total * shares + 1 / shares.shape[1]) / (data.total + 1)
+    shares = (total * shares + 1 / shares.shape[1]) / (total + 1)
 
     def cost(log_sharpness: float) -> float:
         logs = log_softmax(math.exp(log_sharpness) * scores, axis=1)
-        return -float(data.weights @ (shares * logs).sum(1)) / data.total
+        return -float(weights @ (shares * logs).sum(1)) / total
 
     out: Any = scipy.optimize.minimize_scalar(
         cost, bounds=(math.log(0.1), math.log(100)), method="bounded"

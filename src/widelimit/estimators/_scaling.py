@@ -6,26 +6,50 @@ import numpy as np
 
 _LARGEST = 1e100  # squares and products of what is larger overflow
 _SMALLEST = 1e-150  # squares of what is smaller underflow
+_PER_VALUE = 10  # rows for each value of a column that is taken as a category
+
+
+def _none() -> np.ndarray:
+    return np.zeros(0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Scaling:
-    """x -> (x - mean) / scale, then each row to length sqrt(d) if asked.
+    r"""x -> (x - mean) / scale, and what a table may ask for beyond that.
 
     Attributes:
         mean: Shape (d,).
         scale: Shape (d,), nowhere 0.
-        sphere: Whether rows are put on a sphere; a zero row stays.
+        sphere: Whether rows are put on a sphere of radius sqrt(d); a zero row stays.
+        inner_mean: Mean of asinh of the scaled columns, which then take their place; or nothing.
+        inner_scale: Their standard deviation.
+        columns: For each indicator the column that it looks at.
+        values: The value that it looks for.
+        shares: How often that occurs.
+        sizes: What it is multiplied by: the indicators of a column have variance 1 together.
+        factor: What all is multiplied by, so that the mean squared entry is 1.
     """
 
     mean: np.ndarray
     scale: np.ndarray
     sphere: bool = False
+    inner_mean: np.ndarray = dataclasses.field(default_factory=_none)
+    inner_scale: np.ndarray = dataclasses.field(default_factory=_none)
+    columns: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
+    values: np.ndarray = dataclasses.field(default_factory=_none)
+    shares: np.ndarray = dataclasses.field(default_factory=_none)
+    sizes: np.ndarray = dataclasses.field(default_factory=_none)
+    factor: float = 1.0
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Scale points of shape (n, d)."""
+        """Scale points of shape (n, d); indicators stand behind the columns."""
         check_size(x, "X")
         out = (x - self.mean) / self.scale
+        if len(self.inner_mean):
+            out = (np.arcsinh(out) - self.inner_mean) / self.inner_scale
+        if len(self.columns):
+            found = (x[:, self.columns] == self.values) - self.shares
+            out = np.concatenate([out, found * self.sizes], axis=1) * self.factor
         if self.sphere:
             length = np.linalg.norm(out, axis=1, keepdims=True)
             out *= np.sqrt(out.shape[1]) / np.where(length > 0, length, 1)
@@ -39,6 +63,8 @@ def fit_scaling(
     standardise: bool,
     sphere: bool = False,
     channels: int | None = None,
+    squash: bool = False,
+    categories: int = 0,
 ) -> Scaling:
     """Mean and standard deviation of each column under the weights; constants have scale 1.
 
@@ -48,6 +74,8 @@ def fit_scaling(
         standardise: False leaves the columns as they are.
         sphere: Whether rows are put on a sphere afterwards.
         channels: The number of channels where rows are images; all pixels of a channel are scaled alike.
+        squash: Whether scaled columns pass through asinh, which brings in outliers.
+        categories: Columns with 3 to this many values also enter as indicators of them.
 
     Returns:
         The scaling.
@@ -60,11 +88,37 @@ def fit_scaling(
     check_size(x, "X", fitted=True)
     if not standardise:
         return Scaling(np.zeros(x.shape[1]), np.ones(x.shape[1]), sphere)
-    if channels is None:
-        return Scaling(*moments(x, weights), sphere)
-    pixels = x.shape[1] // channels
-    mean, scale = moments(x.reshape(-1, channels), np.repeat(weights, pixels))
-    return Scaling(np.tile(mean, pixels), np.tile(scale, pixels), sphere)
+    if channels is not None:
+        pixels = x.shape[1] // channels
+        mean, scale = moments(x.reshape(-1, channels), np.repeat(weights, pixels))
+        return Scaling(np.tile(mean, pixels), np.tile(scale, pixels), sphere)
+    out = Scaling(*moments(x, weights))
+    if squash:
+        inner = moments(np.arcsinh(out(x)), weights)
+        out = dataclasses.replace(out, inner_mean=inner[0], inner_scale=inner[1])
+    if categories:
+        out = _with_indicators(out, x, weights, categories)
+    return dataclasses.replace(out, sphere=sphere)
+
+
+def _with_indicators(scaling: Scaling, x: np.ndarray, weights: np.ndarray, most: int) -> Scaling:
+    used, share = x[weights > 0], weights[weights > 0] / weights.sum()
+    columns, values, shares, sizes = [], [], [], []
+    for j, column in enumerate(used.T):
+        found, index = np.unique(column, return_inverse=True)
+        if 3 <= len(found) <= min(most, weights.sum() / _PER_VALUE):
+            p = np.bincount(index, share)
+            columns += [j] * len(found)
+            values += found.tolist()
+            shares += p.tolist()
+            sizes += [1 / np.sqrt((p * (1 - p)).sum())] * len(found)
+    if not columns:
+        return scaling
+    parts = (np.array(columns), np.array(values), np.array(shares), np.array(sizes))
+    names = ("columns", "values", "shares", "sizes")
+    out = dataclasses.replace(scaling, **dict(zip(names, parts, strict=True)))
+    square = float(share @ (out(used) ** 2).mean(1))
+    return dataclasses.replace(out, factor=1 / np.sqrt(square))
 
 
 def moments(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

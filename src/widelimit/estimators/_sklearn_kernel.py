@@ -50,11 +50,11 @@ class NetworkKernel(Kernel):
 
     network: Any = None
     _: dataclasses.KW_ONLY
-    depth: int = 1
+    depth: int = 2
     activation: Any = "relu"
     alpha: float = 1.0
     w_std: float = 2**0.5
-    b_std: float = 2**0.5
+    b_std: float = 1.0
     architecture: str = "mlp"
     kernel: str = "ntk"
     alpha_bounds: Any = (1e-3, 1e2)

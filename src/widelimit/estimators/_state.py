@@ -32,11 +32,15 @@ def to_state(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "ridge": fit.ridge,
         "time": None if fit.t == math.inf else fit.t,
         "sphere": bool(model._scaling.sphere),
+        "factor": model._scaling.factor,
         "cg": outcome and [outcome.converged, outcome.steps, outcome.residual],
     }
     arrays = {field.name: getattr(data, field.name) for field in dataclasses.fields(data)}
     arrays |= {"dual": fit.dual, "amplitude": fit.amplitude, "y_mean": model._mean}
-    arrays |= {"x_mean": model._scaling.mean, "x_scale": model._scaling.scale}
+    for field in dataclasses.fields(model._scaling):
+        value = getattr(model._scaling, field.name)
+        if isinstance(value, np.ndarray):
+            arrays[f"x_{field.name}"] = value
     if "feature_names_in_" in vars(model):
         header["features"] = list(map(str, model.feature_names_in_))
     if isinstance(model, NTKRegressor):
@@ -54,9 +58,10 @@ def from_state(cls: type, header: dict[str, Any], arrays: dict[str, np.ndarray])
     params: dict[str, Any] = {_OLD.get(k) or k: _decode(v) for k, v in header["params"].items()}
     model = cls(**params)
     model.network_ = from_json(header["network"])
-    model._scaling = Scaling(arrays["x_mean"], arrays["x_scale"], header["sphere"])
+    parts = {name[2:]: value for name, value in arrays.items() if name.startswith("x_")}
+    model._scaling = Scaling(**parts, sphere=header["sphere"], factor=header.get("factor", 1.0))
     model._mean = arrays["y_mean"]
-    model.n_features_in_ = int(arrays["points"].shape[1])
+    model.n_features_in_ = len(model._scaling.mean)
     if "features" in header:
         model.feature_names_in_ = np.array(header["features"], dtype=object)
     outcome = header["cg"] and Solution(arrays["dual"], *header["cg"])

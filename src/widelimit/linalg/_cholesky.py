@@ -4,14 +4,16 @@ import dataclasses
 import warnings
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from scipy.linalg import get_lapack_funcs
 
 from widelimit._base.shown import shown
 
-_potrf, _potrs, _pocon, _trtrs, _trtri = get_lapack_funcs(
-    ("potrf", "potrs", "pocon", "trtrs", "trtri"), dtype=np.float64
+from ._panels import potrf
+
+_potrs, _pocon, _trtrs, _trtri = get_lapack_funcs(
+    ("potrs", "pocon", "trtrs", "trtri"), dtype=np.float64
 )
 _EPS = np.finfo(np.float64).eps
 _STRIP = 512  # columns that are mirrored at a time
@@ -60,8 +62,22 @@ class Cholesky:
         """The logarithm of det A."""
         return 2 * float(np.log(np.diagonal(self.lower)).sum())
 
-    def inverse_diagonal(self) -> Float[np.ndarray, " n"]:
-        """The diagonal of A^{-1}, shape (n,): column norms of L^{-1}; needs one more matrix."""
+    def inverse_diagonal(
+        self, rows: Int[np.ndarray, " m"] | None = None
+    ) -> Float[np.ndarray, " _"]:
+        """The diagonal of A^{-1}, shape (n,): column norms of L^{-1}; needs one more matrix.
+
+        Args:
+            rows: Which entries are wanted, shape (m,); None: all. A few cost less than the factor did.
+
+        Returns:
+            Shape (m,) or (n,).
+        """
+        if rows is not None:
+            unit = np.zeros((len(self.lower), len(rows)), order="F")
+            unit[rows, np.arange(len(rows))] = 1
+            half = self.half_solve(unit, overwrite=True)
+            return np.einsum("ij,ij->j", half, half)
         inverse, _ = _trtri(self.lower.copy(order="F"), lower=1, overwrite_c=1)
         n = len(inverse)
         return np.array([inverse[i:, i] @ inverse[i:, i] for i in range(n)])
@@ -107,7 +123,7 @@ def cholesky(matrix: ArrayLike, ridge: ArrayLike = 0.0, *, overwrite: bool = Fal
             jitter = step * 10.0 ** (attempt - 1)
             _restore(a)
         np.fill_diagonal(a, diagonal + jitter)
-        a, info = _potrf(a, lower=1, overwrite_a=1, clean=0)
+        a, info = potrf(a)
         if info == 0:
             rcond, _ = _pocon(a, norm + jitter, uplo="L")
             if rcond > _EPS:

@@ -3,7 +3,7 @@
 import dataclasses
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from ._cholesky import Cholesky
@@ -12,7 +12,9 @@ from ._eigen import Eigen
 _STRIP = 1024
 
 
-def leave_one_out(factor: Cholesky, dual: ArrayLike) -> Float[np.ndarray, " n *k"]:
+def leave_one_out(
+    factor: Cholesky, dual: ArrayLike, rows: Int[np.ndarray, " m"] | None = None
+) -> Float[np.ndarray, " _ *k"]:
     r"""Errors at each point of the model fitted without it.
 
     $y_i-f_{-i}(x_i)=\alpha_i/(A^{-1})_{ii}$ with $A=K+\mathrm{ridge}$, $\alpha=A^{-1}y$.
@@ -20,9 +22,10 @@ def leave_one_out(factor: Cholesky, dual: ArrayLike) -> Float[np.ndarray, " n *k
     Args:
         factor: Of $A$.
         dual: $\alpha$, shape (n,) or (n, k).
+        rows: The points of which the errors are wanted, shape (m,); None: all.
 
     Returns:
-        The errors, of the shape of `dual`.
+        The errors, of the shape of `dual`, or of these rows of it.
 
     Example:
         >>> import numpy as np
@@ -35,7 +38,8 @@ def leave_one_out(factor: Cholesky, dual: ArrayLike) -> Float[np.ndarray, " n *k
         Rasmussen and Williams (2006), section 5.4.2.
     """
     dual = np.asarray(dual, dtype=np.float64)
-    inverse = factor.inverse_diagonal()
+    inverse = factor.inverse_diagonal(rows)
+    dual = dual if rows is None else dual[rows]
     return dual / (inverse if dual.ndim == 1 else inverse[:, None])
 
 

@@ -16,8 +16,8 @@ from ._evidence import fit_evidence as fit_evidence
 from ._evidence import log_marginal_likelihood as log_marginal_likelihood
 from ._family import Family as Family
 from ._family import family_of as family_of
-from ._fit import Ridge as Ridge
 from ._fit import fit as fit
+from ._fitted import Ridge as Ridge
 from ._gram import gram as gram
 from ._kernel import FunctionKernel as FunctionKernel
 from ._kernel import Kernel as Kernel

@@ -52,11 +52,13 @@ class Data:
         i, j = sorted((int(order[found[0]]), int(order[found[0] + 1])))
         return i, j
 
-    def subset(self, count: int) -> "Data":
-        """Some of the points, drawn once and for all."""
-        count = min(count, len(self.points))
-        rows = np.sort(np.random.default_rng(0).permutation(len(self.points))[:count])
-        share = self.spread * (count / len(self.points))
+    def some(self, count: int) -> Int[np.ndarray, " _"]:
+        """Some of the points, drawn once and for all, in their order; all where there are no more."""
+        return np.sort(np.random.default_rng(0).permutation(len(self.points))[:count])
+
+    def subset(self, rows: Int[np.ndarray, " _"]) -> "Data":
+        """Some of the points alone."""
+        share = self.spread * (len(rows) / len(self.points))
         return Data(self.points[rows], self.targets[rows], self.weights[rows], share, self.group)
 
     @property

@@ -19,7 +19,8 @@ from widelimit.linalg import Cholesky
 
 from ._as_problem import as_problem
 from ._family import Family, Numbers, family_of
-from ._fit import Ridge, evidence, fit
+from ._fit import evidence, fit
+from ._fitted import Ridge
 from ._kernel import as_kernel
 from ._problem import Problem
 from ._ridge import check_noise, noisy, reaching

@@ -1,181 +1,19 @@
-"""The engine: kernel regression on weighted points, its leave-one-out errors and its posterior."""
+"""The engine: a problem becomes a fitted regression."""
 
 import dataclasses
-import functools
 import math
 
 import numpy as np
-from jaxtyping import Float
 
 from widelimit._base.scalars import as_float
-from widelimit._base.shown import shown
-from widelimit.linalg import (
-    Cholesky,
-    Eigen,
-    RidgePath,
-    Solution,
-    cholesky,
-    eigh,
-    leave_one_out,
-)
+from widelimit._base.watch import announce, say
+from widelimit.linalg import Cholesky, cholesky, eigh
 
-from ._choose import Choice, choose, loo_errors
-from ._data import NewPoints, Targets
-from ._kernel import Answer, strips
+from ._choose import EXACT, SUBSET, Choice, choose
+from ._fitted import Ridge
 from ._phi import flow
 from ._problem import Problem
-from ._solvers import CG, Solver, as_solver
-
-_SUBSET = 4000  # points on which the ridge is chosen where the matrix is not held
-_CHUNK = 64  # variances computed together by CG
-
-
-@shown("a fitted kernel ridge regression")
-@dataclasses.dataclass(frozen=True, eq=False)
-class Ridge:
-    r"""A fitted regression, $f(x)=k(x)\,\alpha$, on weighted points.
-
-    With $B=W^{1/2}KW^{1/2}$ and $\tilde y=W^{1/2}y$: $\alpha=W^{1/2}\phi(B)\tilde y$, where
-    $\phi(\lambda)=(1-e^{-(\lambda+r)t})/(\lambda+r)$ is gradient flow for time $t$ with weight
-    decay $r$, and $1/(\lambda+r)$ for ever. As a Gaussian process: $y\sim N(0,s^2(K+rW^{-1}))$,
-    the amplitude $s^2$ of each output by maximal likelihood.
-
-    Attributes:
-        problem: The checked data and kernel.
-        ridge: $r$.
-        dual: $\alpha$, shape (n, k).
-        t: Training time.
-        path: The path, where several ridges were tried.
-        outcome: Of the iteration, where CG was used.
-    """
-
-    problem: Problem
-    ridge: float
-    dual: Float[np.ndarray, "n k"]
-    t: float = math.inf
-    path: RidgePath | None = None
-    outcome: Solution | None = None
-    _made: Cholesky | Eigen | None = dataclasses.field(default=None, repr=False)
-
-    def summary(self) -> dict[str, object]:
-        """What is shown of a fit; nothing is computed for it."""
-        jitter = self._made.jitter if isinstance(self._made, Cholesky) else 0.0
-        done = self.outcome
-        return {
-            **self.problem.summary(),
-            "ridge": self.ridge,
-            "time": None if self.t == math.inf else self.t,
-            "jitter": jitter or None,
-            "ridges tried": None if self.path is None else len(self.path.ridges),
-            "conjugate gradients": None
-            if done is None
-            else f"{done.steps} steps, residual {done.residual:.1e}",
-        }
-
-    def __getstate__(self) -> dict[str, object]:
-        state: dict[str, object] = {**self.__dict__, "_made": None}
-        state.pop("factor", None)  # n^2 numbers that can be computed again
-        return state
-
-    def predict(self, x_test: object) -> Answer:
-        """The fitted function at new points.
-
-        Args:
-            x_test: Points, shape (m, d).
-
-        Returns:
-            Shape (m,) or (m, k).
-        """
-        return self.problem.answer(self.mean(self.problem.points(x_test)))
-
-    @property
-    def jitter(self) -> float:
-        """What was added to the diagonal beyond the ridge."""
-        factor = None if self.outcome is not None else self.factor
-        return factor.jitter if isinstance(factor, Cholesky) else 0.0
-
-    @functools.cached_property
-    def errors(self) -> Answer | None:
-        """Leave-one-out errors $y_i-f_{-i}(x_i)$, shape (n,) or (n, k); None by CG."""
-        return None if self.outcome is not None else self.problem.answer(self.leave_one_out())
-
-    @property
-    def amplitude(self) -> Float[np.ndarray, " k"]:
-        """The most likely $s^2$ of each output."""
-        data = self.problem.data
-        within = data.spread / self.ridge if self.ridge > 0 else np.zeros_like(data.spread)
-        return np.maximum((data.targets * self.dual).sum(0) + within, 0) / data.total
-
-    @functools.cached_property
-    def factor(self) -> Cholesky | Eigen:
-        """What solves with $B+r$, made again after unpickling."""
-        if self._made is not None:
-            return self._made
-        matrix = self.problem.gram()
-        if self.t == math.inf:
-            return cholesky(matrix, self.ridge, overwrite=True)
-        return eigh(matrix, overwrite=True)
-
-    def mean(self, points: NewPoints) -> Float[np.ndarray, "rows k"]:
-        """The function, shape (m, k)."""
-        return self.problem.combine(points, self.dual)
-
-    def moments(
-        self, points: NewPoints
-    ) -> tuple[Float[np.ndarray, "rows k"], Float[np.ndarray, " rows"]]:
-        """Mean, shape (m, k), and variance (m,) for an amplitude of 1."""
-        means, variances = [], []
-        for part in strips(points, len(self.dual)):
-            cross = self.problem.cross(part)
-            means.append(cross @ self.dual)
-            known = self.problem.diagonal(part) - self._explained(cross)
-            variances.append(np.maximum(known, 0))
-        return np.concatenate(means), np.concatenate(variances)
-
-    def covariance(self, points: NewPoints) -> Float[np.ndarray, "rows rows"]:
-        """The posterior covariance for an amplitude of 1."""
-        cross = self.problem.cross(points)
-        matrix = self.problem.prior(points)
-        if self.outcome is not None:
-            return matrix - cross @ self._solve_by_cg(cross)
-        half = self._half_solve(cross)
-        return matrix - half.T @ half
-
-    def leave_one_out(self) -> Targets:
-        """Errors at each point of the model without it, shape (n, k)."""
-        if self.outcome is not None:
-            raise ValueError(
-                "Leave-one-out errors need a factorisation, which solver='cg' avoids. Fit with "
-                "solver='cholesky', or cross-validate."
-            )
-        data = self.problem.data
-        if isinstance(self.factor, Eigen):
-            targets = data.root * data.targets
-            return loo_errors(self.factor, targets, self.ridge, self.t) / data.root
-        return leave_one_out(self.factor, self.dual / data.root) / data.root
-
-    def _explained(self, cross: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " m"]:
-        """How much of each variance the points explain."""
-        if self.outcome is not None:
-            return np.einsum("ij,ji->i", cross, self._solve_by_cg(cross))
-        half = self._half_solve(cross)
-        return np.einsum("ij,ij->j", half, half)
-
-    def _half_solve(self, cross: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "n m"]:
-        """H with H'H = k (K + r/W)^{-1} k'."""
-        data, factor = self.problem.data, self.factor
-        right = cross.T if data.plain else cross.T * data.root
-        if isinstance(factor, Eigen):
-            return (factor.vectors.T @ right) / np.sqrt(factor.values + self.ridge)[:, None]
-        return factor.half_solve(np.asfortranarray(right), overwrite=True)
-
-    def _solve_by_cg(self, cross: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "n m"]:
-        ridges, solver = self.ridge / self.problem.data.weights, CG(verbose=False)
-        parts = [
-            solver.solve(self.problem, np.ascontiguousarray(cross[i : i + _CHUNK].T), ridges).x
-            for i in range(0, len(cross), _CHUNK)
-        ]
-        return np.concatenate(parts, axis=1)
+from ._solvers import CG, Solver, as_solver, forecast
 
 
 def fit(
@@ -199,20 +37,34 @@ def fit(
     Returns:
         The fit.
     """
-    data = problem.data
-    way = as_solver(solver, len(data.points), **options)
+    way = as_solver(solver, len(problem.data.points), **options)
     if isinstance(way, CG):
         return _iterate(problem, ridge, t, way)
-    targets = data.root * data.targets
-    if not isinstance(ridge, str) and np.ndim(ridge) == 0 and t == math.inf:
-        value, path = as_float(ridge, "ridge"), None
-        factor = cholesky(problem.gram(), value, overwrite=True)
-        inner = factor.solve(targets)
-    else:
+    return _factorise(problem, ridge, t, way.verbose)
+
+
+def _factorise(problem: Problem, ridge: Choice, t: float, verbose: bool | None) -> Ridge:
+    data = problem.data
+    targets, n = data.root * data.targets, len(data.points)
+    number = not isinstance(ridge, str) and np.ndim(ridge) == 0
+    # A named criterion does not need all points, candidates that somebody gives are all compared.
+    some = isinstance(ridge, str) and n > EXACT
+    if t < math.inf or not (number or some):
+        announce(f"eigendecomposition of {n} points", forecast(n, eigen=True), verbose)
         factor = eigh(problem.gram(), overwrite=True)
         value, path = choose(factor, data, ridge, t)
         inner = factor.apply(lambda v: flow(v, t, value), targets)
-    return Ridge(problem, value, data.root * inner, t, path, None, factor)
+        return Ridge(problem, value, data.root * inner, t, path, None, factor)
+    announce(f"factorisation of {n} points", forecast(n), verbose)
+    matrix, path = problem.gram(), None
+    if some:
+        rows = data.some(SUBSET)
+        part = np.array(matrix[np.ix_(rows, rows)], order="F")
+        ridge, path = choose(eigh(part, overwrite=True), data.subset(rows), ridge, t)
+        say(f"ridge {ridge:.2e}, chosen on {SUBSET} of the points", verbose)
+    value = as_float(ridge, "ridge")
+    factor = cholesky(matrix, value, overwrite=True)
+    return Ridge(problem, value, data.root * factor.solve(targets), t, path, None, factor)
 
 
 def evidence(model: Ridge) -> float:
@@ -236,8 +88,9 @@ def _iterate(problem: Problem, ridge: Choice, t: float, solver: CG) -> Ridge:
         )
     data = problem.data
     if isinstance(ridge, str):
-        some = dataclasses.replace(problem, data=data.subset(_SUBSET))
+        some = dataclasses.replace(problem, data=data.subset(data.some(SUBSET)))
         ridge = fit(some, ridge, solver="cholesky").ridge
+        say(f"ridge {ridge:.2e}, chosen on {SUBSET} of the points", solver.verbose)
     elif np.ndim(ridge) > 0:
         raise ValueError(
             "Choosing among ridges needs an eigendecomposition, which CG avoids. Give one ridge, "

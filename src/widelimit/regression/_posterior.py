@@ -18,7 +18,8 @@ from widelimit.layers import Layer
 from widelimit.linalg import cholesky, eigh
 
 from ._as_problem import as_problem
-from ._fit import Ridge, evidence, fit
+from ._fit import evidence, fit
+from ._fitted import Ridge
 from ._kernel import Answer, KernelLike
 from ._problem import Problem
 from ._ridge import noisy, reaching

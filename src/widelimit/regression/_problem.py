@@ -8,10 +8,14 @@ from jaxtyping import Float
 
 from widelimit._base.arrays import as_array, as_plain, is_transformed
 from widelimit._base.shown import shown
+from widelimit.infinite import PreparedKernel
 from widelimit.linalg import TiledGram
 
 from ._data import Data, NewPoints, Points, Targets
 from ._kernel import Answer, Kernel
+
+_WHOLE = 6000  # points whose matrix a network's kernel computes at once, by one program
+_TILE = 2048  # rows of a tile otherwise
 
 
 @shown("points, targets and a kernel")
@@ -66,7 +70,9 @@ class Problem:
 
     def tiled(self) -> TiledGram:
         """K as an operator, nothing of it computed yet."""
-        return TiledGram(self.kernel, self.x)
+        known = isinstance(self.kernel, PreparedKernel) and not self.kernel.pixels
+        whole = known and len(self.x) <= _WHOLE
+        return TiledGram(self.kernel, self.x, tile=_WHOLE if whole else _TILE)
 
     def cross(self, points: NewPoints) -> Float[np.ndarray, "m n"]:
         """Kernel of new points with the training points."""

@@ -10,7 +10,8 @@ from widelimit.layers import Layer
 
 from ._as_problem import as_problem
 from ._choose import Choice
-from ._fit import Ridge, fit
+from ._fit import fit
+from ._fitted import Ridge
 from ._kernel import KernelLike
 from ._problem import Problem
 from ._solvers import Solver

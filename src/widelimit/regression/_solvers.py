@@ -1,6 +1,7 @@
 """How a regression is solved, as a value: one place decides."""
 
 import dataclasses
+import time
 import warnings
 from pathlib import Path
 
@@ -15,13 +16,22 @@ from ._data import Targets
 from ._problem import Problem
 
 DENSE = 20_000  # points up to which the matrix is held in memory (3 GiB)
+_QUICK = 4000  # points that no factorisation takes a minute for
+_PROBE = 768  # rows of the product by which the speed of this machine is measured
+_FACTOR, _EIGEN = 0.3, 4.0  # times of Cholesky and eigh in units of a product of two matrices
 _LIGHT = 4096  # points up to which float64 costs nothing
 _TYPICAL = 27  # steps to 1e-6 at 10^5 points; they grow like n^0.4
 
 
 @dataclasses.dataclass(frozen=True)
 class Cholesky:
-    """Factorise the matrix; an eigendecomposition instead where a ridge is chosen or time is finite."""
+    """Factorise the matrix; up to 2000 points an eigendecomposition instead where a ridge is chosen.
+
+    Attributes:
+        verbose: Whether its steps are told; None: where they take longer than a minute.
+    """
+
+    verbose: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +93,20 @@ def as_solver(solver: "str | Solver", n: int, **options: object) -> Solver:
         raise ValueError(f"solver must be 'auto', 'cholesky' or 'cg', got {solver!r}.")
     if solver == "cg" or (solver == "auto" and n > DENSE):
         return CG(**options)  # pyright: ignore[reportArgumentType]
-    return Cholesky()
+    return Cholesky(options.get("verbose"))  # pyright: ignore[reportArgumentType]
+
+
+def forecast(n: int, *, eigen: bool = False) -> float:
+    """Seconds that a factorisation, or an eigendecomposition, of n points takes here, about."""
+    if n < _QUICK:
+        return 0.0
+    block = np.ones((_PROBE, _PROBE))
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        block @ block
+        times.append(time.perf_counter() - start)
+    return min(times) * (n / _PROBE) ** 3 * (_EIGEN if eigen else _FACTOR)
 
 
 def operators(problem: Problem, precision: str) -> tuple[KernelOperator, KernelOperator | None]:
