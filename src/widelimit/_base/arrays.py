@@ -58,6 +58,8 @@ def value_of(x: Any) -> Any:
 
 def is_traced(tree: Any) -> bool:
     """Whether some value in the tree is not known yet (inside jit or vmap; grad alone knows)."""
+    if not is_transformed(tree):
+        return False
     return any(value_of(leaf) is None for leaf in _samples(tree))
 
 

@@ -21,11 +21,15 @@ from widelimit._base.types import Tensor
 
 from ._correlation import as_points, cosines, map_correlation
 from ._evaluate import Request, fill_up
+from ._fused import Fused
+from ._hopper import served as hopper
 from ._host import second_moments
 from ._matrix import gram, triangle
 from ._plan import Numbers, Plan, without_widths
 from ._products import diagonal
 from ._tile import Extra, evaluator
+
+_TRIED_ROWS = 256  # in which the first product by a device's own kernel is compared
 
 
 class NetworkGram:
@@ -67,6 +71,18 @@ class NetworkGram:
             self._extra = made.extra._replace(counts=None)
             self._near = _near_tiles(self._x, self._side, self.size)
             self._diagonal = jnp.asarray(exact)
+            self._fused = self._look_for_kernel(request.wanted[0])
+
+    def _look_for_kernel(self, kind: str) -> Fused | None:
+        """The product by a kernel of the device's own, where there is one and no pair needs care."""
+        profiles = self._extra.profiles
+        narrow = self.precision == "float32" and self._near is None
+        if not narrow or self._plan.path != "profile" or profiles is None or not hopper():
+            return None
+        points = as_points(self._x[: self.size])
+        edge = evaluator(self._plan, self._numbers, self._extra).sizes(points)
+        edge = jnp.broadcast_to(jnp.asarray(edge), (self.size,))
+        return Fused.of(points.unit, edge, getattr(profiles, kind))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -85,11 +101,29 @@ class NetworkGram:
             if given.ndim not in (1, 2) or len(given) != self.size:
                 raise ValueError(f"v must have {self.size} rows, got shape {given.shape}.")
             columns = given.reshape(self.size, -1)
-            below = ((0, len(self._x) - self.size), (0, 0))
-            wide, how = jnp.pad(columns, below), (self._plan, self._side)
-            out = _symmetric_product(*how, self._numbers, self._x, wide, self._extra, self._near)
-            out = (out[: self.size] + self._diagonal[:, None] * columns).reshape(given.shape)
+            out = self._by_kernel(columns)
+            if out is None:
+                out = self._by_tiles(columns)
+            out = (out + self._diagonal[:, None] * columns).reshape(given.shape)
             return out if is_jax(v) else np.asarray(out)
+
+    def _by_tiles(self, columns: Float[Array, "n k"]) -> Float[Array, "n k"]:
+        below = ((0, len(self._x) - self.size), (0, 0))
+        wide, how = jnp.pad(columns, below), (self._plan, self._side)
+        out = _symmetric_product(*how, self._numbers, self._x, wide, self._extra, self._near)
+        return out[: self.size]
+
+    def _by_kernel(self, columns: Float[Array, "n k"]) -> Float[Array, "n k"] | None:
+        """The same by the device's own kernel, whose first product is checked; None: not served."""
+        fused = self._fused
+        if fused is None or not fused.serves(columns.shape[1]):
+            return None
+        if fused.tried:
+            return fused(columns)
+        chosen = np.unique(np.linspace(0, self.size - 1, _TRIED_ROWS).astype(np.int32))
+        some = self.columns(chosen).astype(jnp.float64).at[chosen, np.arange(len(chosen))].set(0)
+        right = jnp.stack([some.T @ columns, jnp.abs(some).T @ jnp.abs(columns)])
+        return fused.first(columns, jnp.asarray(chosen), right)
 
     def columns(self, index: object) -> Float[Array, "n k"]:
         """K[:, index], shape (n, len(index)), in the precision of the entries."""

@@ -158,7 +158,9 @@ def _chop(values: Float[Array, " points"], tolerance: Scalar) -> Series:
     floor = jnp.maximum(tolerance * scale, 2 * jnp.max(size[:, -NODES // 8 :], axis=1))
     # Explicit 32-bit indices: the program may be lowered outside this 64-bit context.
     degrees = jnp.sum(envelope > floor[:, None], axis=1, dtype=jnp.int32)
-    best = jax.lax.argmin(degrees, 0, jnp.int32)
+    # In single precision the division that a shift costs is worth two terms.
+    price = jnp.where((jnp.asarray(_SHIFTS) != 0) & (tolerance > 1e-12), 2, 0).astype(jnp.int32)
+    best = jax.lax.argmin(degrees + price, 0, jnp.int32)
     keep = jnp.arange(NODES, dtype=jnp.int32) < degrees[best]
     error = jnp.sum(jnp.where(keep, 0, size[best])) / scale
     degree = jnp.maximum(degrees[best] - 1, 0)
