@@ -7,7 +7,7 @@ import pytest
 
 import widelimit as wl
 from widelimit.infinite import _fused, _hopper, _operator
-from widelimit.infinite._hopper import BLOCK, Polynomial, Shape
+from widelimit.infinite._hopper_tile import BLOCK, Polynomial, Shape
 
 plgpu = pytest.importorskip("jax.experimental.pallas.mosaic_gpu")
 RISING = Polynomial(0.2, (0.3, -0.5, 0.2, 0.1))

@@ -13,7 +13,8 @@ from numpy.polynomial import chebyshev
 from widelimit._base.thresholds import FUSED_COLUMNS, FUSED_ERROR, FUSED_POINTS
 
 from . import _hopper
-from ._hopper import MOST_FEATURES, Polynomial, Shape
+from ._hopper import MOST_FEATURES
+from ._hopper_tile import Polynomial, Shape
 from ._profile import Series
 
 _TRIED: dict[
