@@ -25,7 +25,7 @@ def test_it_is_lowered_for_a_gpu(d, stages):
     with jax.enable_x64(True):
         sizes = jax.ShapeDtypeStruct((7 * BLOCK,), jnp.float64)
         v = jax.ShapeDtypeStruct((700, 2), jnp.float64)
-        traced = _fused._multiply.trace(RISING, Shape(stages=stages), parts, sizes, v)
+        traced = _fused._multiply.trace(RISING, Shape(stages=stages), None, parts, sizes, v)
         text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "mosaic_gpu" in text
 
@@ -72,7 +72,7 @@ def test_profiles_are_powers_where_single_precision_holds_them(depth):
 def by_numpy(error):
     """A stand-in for the kernel on the GPU: right up to an error."""
 
-    def product(parts, v, polynomial, shape):
+    def product(parts, v, polynomial, shape, share):
         u = (parts[0].astype(jnp.float32) + parts[1].astype(jnp.float32)) / 2**11
         rho = u @ u.T
         y = jnp.sqrt(jnp.maximum(1 - rho, 0) / 2) - jnp.sqrt(jnp.maximum(1 + rho, 0) / 2)

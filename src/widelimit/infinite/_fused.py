@@ -7,9 +7,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Float16
 from numpy.polynomial import chebyshev
 
+from widelimit._base import mesh as devices
+from widelimit._base.mesh import EVERYWHERE
 from widelimit._base.thresholds import FUSED_COLUMNS, FUSED_ERROR, FUSED_POINTS
 
 from . import _hopper
@@ -30,16 +33,22 @@ class Fused(NamedTuple):
         sizes: sqrt(K(x, x)) of each row, 0 where rows fill up.
         polynomial: The profile.
         shape: How the kernel is compiled.
+        mesh: The devices that share the work, or None: one.
     """
 
     parts: Float16[Array, "2 rows width"]
     sizes: Float[Array, " rows"]
     polynomial: Polynomial
     shape: Shape
+    mesh: Mesh | None = None
 
     @classmethod
     def of(
-        cls, unit: Float[Array, "n d"], sizes: Float[Array, " n"], series: Series
+        cls,
+        unit: Float[Array, "n d"],
+        sizes: Float[Array, " n"],
+        series: Series,
+        mesh: Mesh | None = None,
     ) -> "Fused | None":
         """The product of these points, or None where the kernel does not serve."""
         n, d = unit.shape
@@ -49,7 +58,7 @@ class Fused(NamedTuple):
         with jax.enable_x64(True):
             parts = jax.jit(_hopper.halves)(unit)
             below = jnp.pad(sizes.astype(jnp.float64), (0, parts.shape[1] - n))
-        return cls(parts, below, polynomial, Shape(stages=4 if d <= 64 else 2))
+        return cls(parts, below, polynomial, Shape(stages=4 if d <= 64 else 2), mesh)
 
     @property
     def tried(self) -> bool | None:
@@ -62,7 +71,8 @@ class Fused(NamedTuple):
 
     def __call__(self, v: Float[Array, "n k"]) -> Float[Array, "n k"]:
         """The matrix without its diagonal, times v."""
-        return _multiply(self.polynomial, self.shape, self.parts, self.sizes, v)
+        how = self.polynomial, self.shape, self.mesh
+        return _multiply(*how, self.parts, self.sizes, v)
 
     def first(self, v: Float[Array, "n k"], rows: Array, sums: Array) -> Array | None:
         """The product, tried: twice the same, and right in some rows; None, and a word, if not.
@@ -108,19 +118,24 @@ def as_polynomial(series: Series) -> Polynomial | None:
     return Polynomial(float(series.shift), tuple(float(c) for c in powers))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _multiply(
     polynomial: Polynomial,
     shape: Shape,
+    mesh: Mesh | None,
     parts: Float16[Array, "2 rows width"],
     sizes: Float[Array, " rows"],
     v: Float[Array, "n k"],
 ) -> Float[Array, "n k"]:
+    def share(parts: Array, narrow: Float[Array, " rows"]) -> Float[Array, " rows"]:
+        mine = devices.index(mesh), devices.count(mesh)
+        return devices.total(mesh, _hopper.product(parts, narrow, polynomial, shape, mine))
+
     def one(column: Float[Array, " n"]) -> Float[Array, " n"]:
         wide = jnp.pad(column, (0, len(sizes) - len(column))) * sizes
         largest = jnp.max(jnp.abs(wide))
         scale = jnp.where(largest > 0, largest, 1)
-        out = _hopper.product(parts, (wide / scale).astype(jnp.float32), polynomial, shape)
-        return (out * scale * sizes)[: len(column)]
+        run = devices.spread(mesh, share, EVERYWHERE, EVERYWHERE)
+        return (run(parts, (wide / scale).astype(jnp.float32)) * scale * sizes)[: len(column)]
 
     return jax.lax.map(one, v.T).T

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
@@ -147,7 +146,7 @@ class _System:
             self.rank = len(low.pivots)
             self._inverse = Preconditioner.of(low, ridge) if self.rank else None
         elif rank:
-            self._inverse = Nystrom(gram, jnp.asarray(ridge), rank, key=key)
+            self._inverse = Nystrom(gram, gram.vector(ridge), rank, key=key)  # pyright: ignore[reportArgumentType]
             self.rank = self._inverse.rank
 
     def inverse(self, v: Columns) -> Columns:
