@@ -8,6 +8,7 @@ import pytest
 import widelimit as wl
 from widelimit.infinite import _fused, _hopper, _operator
 from widelimit.infinite._hopper_tile import BLOCK, Polynomial, Shape
+from widelimit.infinite._powers import powers_of
 
 plgpu = pytest.importorskip("jax.experimental.pallas.mosaic_gpu")
 RISING = Polynomial(0.2, (0.3, -0.5, 0.2, 0.1))
@@ -63,10 +64,17 @@ def test_halves_hold_22_bits_also_in_a_compiled_program():
     assert np.abs(low).max() > 0
 
 
-@pytest.mark.parametrize("depth", [1, 3, 15, 50])
-def test_profiles_are_powers_where_single_precision_holds_them(depth):
+@pytest.mark.parametrize(("depth", "dtype"), [(3, "float32"), (3, "float64"), (50, "float32")])
+def test_profiles_are_powers_where_the_arithmetic_holds_them(depth, dtype):
     profile = wl.profile(wl.mlp(depth))  # of 16 digits: its powers may be too large
-    assert (_fused.as_polynomial(profile.series.ntk) is None) == (depth == 50)
+    powers = powers_of(profile.series.ntk, dtype)
+    assert (powers is None) == (depth == 50)
+    if powers is not None:
+        rho = np.linspace(-1, 1, 500).astype(dtype)
+        with jax.enable_x64(True):
+            values = np.asarray(powers.at(jnp.asarray(rho))) * profile.scale
+        exact = profile.ntk(rho.astype(np.float64))
+        assert np.abs(values - exact).max() < 3 * np.finfo(dtype).eps * profile.ntk(1.0)
 
 
 def by_numpy(error):

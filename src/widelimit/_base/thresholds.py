@@ -73,6 +73,10 @@ NODES = 256  # Chebyshev nodes; enough for depth 200 and for residual branches o
 CUT_OFF = {"float64": 1e-15, "float32": 2e-8}  # relative; coefficients below are not used
 # relative; a profile with a larger error is not used
 CERTIFIED = {"float64": 1e-13, "float32": 1e-6}
+POWERS_ERROR = {
+    "float64": 2e-15,
+    "float32": 4e-7,
+}  # relative; a profile is summed in powers up to here
 EQUAL_NORMS = 8  # units of rounding; squared norms that differ by less count as equal
 
 # --- Gaussian moments --------------------------------------------------------------------------------

@@ -144,3 +144,23 @@ def columns(plan: Plan, size: int, mesh: Mesh | None, *given: Any) -> Float[Arra
         return out.at[here, jnp.arange(len(few))].set(exact[index].astype(x.dtype), mode="drop")
 
     return devices.spread(mesh, share, EVERYWHERE, BY_ROWS)(*given)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def some_rows(
+    plan: Plan,
+    numbers: Numbers,
+    x: Float[Array, "n d"],
+    index: Int[Array, " r"],
+    v: Float[Array, "size k"],
+    extra: Extra,
+) -> Float[Array, "2 r k"]:
+    """Some rows of the product without the diagonal, and the size of their terms; no pair needs care."""
+    evaluate, points = evaluator(plan, numbers, extra), as_points(x[: len(v)])
+    edge, few = evaluate.sizes(points), points.unit[index]
+    rho = cosines(few, points.unit)
+    edges = jax.tree.map(lambda a: a[index], edge), edge
+    (tile,) = evaluate.tile(jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0), *edges)
+    column = jax.lax.broadcasted_iota(jnp.int32, rho.shape, 1)
+    wide = jnp.where(column == index[:, None], 0, tile).astype(jnp.float64)
+    return jnp.stack([wide @ v, jnp.abs(wide) @ jnp.abs(v)])

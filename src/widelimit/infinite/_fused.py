@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Float, Float16
-from numpy.polynomial import chebyshev
+from jaxtyping import Array, Float, Float16, Int
 
 from widelimit._base import mesh as devices
 from widelimit._base.mesh import EVERYWHERE
@@ -18,6 +17,7 @@ from widelimit._base.thresholds import FUSED_COLUMNS, FUSED_ERROR, FUSED_POINTS
 from . import _hopper
 from ._hopper import MOST_FEATURES
 from ._hopper_tile import Polynomial, Shape
+from ._powers import powers_of
 from ._profile import Series
 
 _TRIED: dict[
@@ -52,9 +52,11 @@ class Fused(NamedTuple):
     ) -> "Fused | None":
         """The product of these points, or None where the kernel does not serve."""
         n, d = unit.shape
-        polynomial = as_polynomial(series)
-        if n < FUSED_POINTS or d > MOST_FEATURES or polynomial is None or not _hopper.served():
+        powers = powers_of(series, "float32")
+        if n < FUSED_POINTS or d > MOST_FEATURES or powers is None or not _hopper.served():
             return None
+        coefficients = tuple(float(c) for c in powers.coefficients)
+        polynomial = Polynomial(float(series.shift), coefficients)
         with jax.enable_x64(True):
             parts = jax.jit(_hopper.halves)(unit)
             below = jnp.pad(sizes.astype(jnp.float64), (0, parts.shape[1] - n))
@@ -74,7 +76,9 @@ class Fused(NamedTuple):
         how = self.polynomial, self.shape, self.mesh
         return _multiply(*how, self.parts, self.sizes, v)
 
-    def first(self, v: Float[Array, "n k"], rows: Array, sums: Array) -> Array | None:
+    def first(
+        self, v: Float[Array, "n k"], rows: Int[np.ndarray, " r"], sums: Float[Array, "2 r k"]
+    ) -> Float[Array, "n k"] | None:
         """The product, tried: twice the same, and right in some rows; None, and a word, if not.
 
         Args:
@@ -101,21 +105,6 @@ class Fused(NamedTuple):
             stacklevel=4,
         )
         return None
-
-
-def as_polynomial(series: Series) -> Polynomial | None:
-    """The series in powers, or None where float32 would lose digits in them."""
-    used = np.asarray(series.coefficients, np.float64)[: int(series.degree) + 1]
-    powers = chebyshev.cheb2poly(used)
-    y = np.linspace(-1, 1, 1001).astype(np.float32)
-    exact = chebyshev.chebval(y.astype(np.float64), used)
-    total = np.full_like(y, powers[-1])
-    for c in powers[-2::-1].astype(np.float32):
-        total = total * y + c
-    largest = float(np.abs(exact).max())
-    if len(powers) < 2 or not np.abs(total - exact).max() <= FUSED_ERROR / 2 * largest:
-        return None
-    return Polynomial(float(series.shift), tuple(float(c) for c in powers))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))

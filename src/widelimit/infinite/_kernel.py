@@ -25,6 +25,7 @@ from ._operator import NetworkGram
 from ._plan import Form, Numbers, Scope, facts, join, split, without_widths
 from ._products import diagonal, matvec
 from ._spatial import image_diagonal, image_kernels
+from ._whole import on_accelerator
 
 Path = Literal["layers", "profile"]
 
@@ -87,8 +88,10 @@ class PreparedKernel(eqx.Module):
         return Kernels(*self._evaluate(("nngp", "ntk"), x1, x2))
 
     def _evaluate(self, wanted: tuple[str, ...], x1: Any, x2: Any) -> tuple[Any, ...]:
-        inputs = self._read(x1, x2)
-        return (image_kernels if self.pixels else evaluate)(self._request(*wanted), inputs)
+        if self.pixels:
+            return image_kernels(self._request(*wanted), self._read(x1, x2))
+        # An accelerator's result tells, without a wait before it, whether the inputs were finite.
+        return evaluate(self._request(*wanted), as_inputs(x1, x2, look=not on_accelerator()))
 
     def _read(self, x1: Any, x2: Any = None) -> Inputs:
         if not self.pixels:

@@ -17,7 +17,7 @@ from widelimit._base.thresholds import (
 from widelimit._base.types import Tensor
 
 from ._correlation import as_points
-from ._dealt import columns, look_for_near, symmetric_product
+from ._dealt import columns, look_for_near, some_rows, symmetric_product
 from ._evaluate import Request, fill_up
 from ._fused import Fused
 from ._hopper import served as hopper
@@ -42,6 +42,7 @@ class NetworkGram:
         precision: "float32" or "float64": of the entries; float64 in any case where float32 cannot hold
             the sizes of the inputs or of their kernels.
         mesh: The devices that share the work, or None: one.
+        like: The same matrix in another precision, from which what does not depend on it is taken.
 
     Attributes:
         size: The number of points.
@@ -55,12 +56,17 @@ class NetworkGram:
         x: Float[np.ndarray, "n d"],
         precision: str,
         mesh: Mesh | None = None,
+        like: "NetworkGram | None" = None,
     ):
         self.size, self.mesh = len(x), mesh
         request = request._replace(form=without_widths(request.form))
-        exact = diagonal(request, Inputs(x.astype(np.float64), None, True, np.dtype(float)))[0]
-        sizes = np.concatenate([second_moments(x.astype(np.float64)), np.asarray(exact)])
-        self.precision = precision if _fits(sizes) else "float64"
+        self._request, self._points = request, x
+        self.precision = precision
+        if like is None:
+            wide = Inputs(x.astype(np.float64), None, True, np.dtype(float))
+            exact = np.asarray(diagonal(request, wide)[0])
+            if not _fits(np.concatenate([second_moments(wide.x1), exact])):
+                self.precision = "float64"
         dtype = np.dtype(self.precision)
         with jax.enable_x64(True):
             # As many pairs as are to come, so that what pays for large matrices is used.
@@ -74,9 +80,19 @@ class NetworkGram:
             self._x = devices.everywhere(mesh, points)
             self._plan, self._numbers = made.plan, made.numbers
             self._extra = made.extra._replace(counts=None)
-            self._near = _near_tiles(mesh, self._x, self._side, self.size)
-            self._diagonal = devices.everywhere(mesh, np.asarray(exact))
+            if like is None:
+                self._near = _near_tiles(mesh, self._x, self._side, self.size)
+                self._diagonal = devices.everywhere(mesh, exact)
+            else:
+                self._near, self._diagonal = like._near, like._diagonal
             self._fused = self._look_for_kernel(request.wanted[0])
+
+    def careful(self) -> "NetworkGram":
+        """The same matrix with entries in float64."""
+        if self.precision == "float64":
+            return self
+        # What is nearly parallel in double precision is so in single precision.
+        return NetworkGram(self._request, self._points, "float64", self.mesh, self)
 
     def _look_for_kernel(self, kind: str) -> Fused | None:
         """The product by a kernel of the device's own, where there is one and no pair needs care."""
@@ -127,9 +143,8 @@ class NetworkGram:
         if fused.tried:
             return fused(columns)
         chosen = np.unique(np.linspace(0, self.size - 1, _TRIED_ROWS).astype(np.int32))
-        some = self.columns(chosen).astype(jnp.float64).at[chosen, np.arange(len(chosen))].set(0)
-        right = jnp.stack([some.T @ columns, jnp.abs(some).T @ jnp.abs(columns)])
-        return fused.first(columns, jnp.asarray(chosen), right)
+        given = self._numbers, self._x, chosen, columns, self._extra
+        return fused.first(columns, chosen, some_rows(self._plan, *given))
 
     def columns(self, index: object) -> Float[Array, "n k"]:
         """K[:, index], shape (n, len(index)), in the precision of the entries."""

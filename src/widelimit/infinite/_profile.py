@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from widelimit._base.arrays import evaluating_now
 from widelimit._base.numerics import chebyshev_sum
 from widelimit._base.scalars import Scalar
 from widelimit._base.shown import shown
@@ -132,7 +133,7 @@ def compiled(
     form: Form, numbers: tuple[float, ...], q: float, how: How, tolerance: float
 ) -> Profiles:
     """The series of a network whose numbers are known, as NumPy arrays; computed once."""
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), evaluating_now():
         loops, values = looped(form, numbers)
         return jax.tree.map(np.asarray, _build(loops, how, values, q, tolerance))
 
