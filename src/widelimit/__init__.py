@@ -102,6 +102,7 @@ if _typing.TYPE_CHECKING:  # for type checkers and editors; at run time the tabl
     from .dynamics import ensemble as ensemble
     from .dynamics import train as train
     from .explorer import explore as explore
+    from .linalg import processes as processes
     from .regression import EvidenceFit as EvidenceFit
     from .regression import Posterior as Posterior
     from .regression import Predictive as Predictive
@@ -133,7 +134,7 @@ else:
         "extend": "",
         "gpjax": "",
         "gpytorch": "",
-        "linalg": "",
+        "linalg": "processes",
         "plot": "",
         "regression": (
             "EvidenceFit Posterior Predictive Ridge fit_evidence gaussian_kernel "

@@ -58,6 +58,8 @@ def value_of(x: Any) -> Any:
 
 def is_traced(tree: Any) -> bool:
     """Whether some value in the tree is not known yet (inside jit or vmap; grad alone knows)."""
+    if not is_transformed(tree):
+        return False
     return any(value_of(leaf) is None for leaf in _samples(tree))
 
 
@@ -147,7 +149,7 @@ def check_real(array: Any, name: str) -> None:
         raise TypeError(f"{name} has dtype {array.dtype}; real numbers were expected.")
 
 
-def _check(array: Any, name: str, rank: int, layout: str) -> None:
+def _check(array: Any, name: str, rank: int, layout: str, *, look: bool = True) -> None:
     check_real(array, name)
     if array.ndim != rank:
         hint = ""
@@ -161,7 +163,8 @@ def _check(array: Any, name: str, rank: int, layout: str) -> None:
         raise ValueError(
             f"{name} must have shape {layout}, got an array of shape {tuple(array.shape)}.{hint}"
         )
-    check_finite(array, name)
+    if look or 0 in array.shape:
+        check_finite(array, name)
 
 
 @jax.jit
@@ -220,15 +223,24 @@ def as_array(x: Any, name: str, *, rank: int, layout: str) -> Any:
     return array.astype(common_dtype(array))
 
 
-def as_inputs(x1: Any, x2: Any = None) -> Inputs:
-    """Check the two arguments of a kernel and settle dtype and array kind."""
+def as_inputs(x1: Any, x2: Any = None, *, look: bool = True) -> Inputs:
+    """Check the two arguments of a kernel and settle dtype and array kind.
+
+    Args:
+        x1: The first inputs.
+        x2: The second, or None.
+        look: Whether values are looked at: a device that computes has to be waited for.
+
+    Returns:
+        The inputs.
+    """
     first = as_plain(x1, "x1")
-    _check(first, "x1", 2, "(points, features)")
+    _check(first, "x1", 2, "(points, features)", look=look or not is_jax(first))
     if x2 is None:
         dtype = common_dtype(first)
         return Inputs(first.astype(dtype), None, not is_jax(first), dtype)
     second = as_plain(x2, "x2")
-    _check(second, "x2", 2, "(points, features)")
+    _check(second, "x2", 2, "(points, features)", look=look or not is_jax(second))
     if first.shape[1] != second.shape[1]:
         raise ValueError(
             f"x1 has {first.shape[1]} features and x2 has {second.shape[1]}; a kernel compares "

@@ -21,6 +21,9 @@ TILE_SIDES = {1024: 128, 3072: 256}
 TILE_SIDE = 512  # points; beyond, and where sizes are exact: a tile's state stays in the cache
 DEVICE_SIDE = 2**14  # points; a GPU wants few and large tiles
 DEVICE_PRODUCT_SIDE = 2**13  # points; the same where tiles are multiplied and forgotten
+FUSED_POINTS = 2**14  # points; from here the kernel for Hopper GPUs has work for all of the device
+FUSED_COLUMNS = 3  # right-hand sides; it takes them one by one, XLA all at once
+FUSED_ERROR = 1e-6  # of the largest sum of terms; a first product that errs by more is not used
 UNROLLED = 16  # activations; up to here a GPU computes all layers of an entry at once
 FEATURES = (16, 32, 64)  # features; numbers beyond FEW_FEATURES are filled up to one of these
 DIAGONAL_CHUNK = 2**12  # points; series coefficients of one chunk are some megabytes
@@ -73,6 +76,10 @@ NODES = 256  # Chebyshev nodes; enough for depth 200 and for residual branches o
 CUT_OFF = {"float64": 1e-15, "float32": 2e-8}  # relative; coefficients below are not used
 # relative; a profile with a larger error is not used
 CERTIFIED = {"float64": 1e-13, "float32": 1e-6}
+POWERS_ERROR = {
+    "float64": 2e-15,
+    "float32": 4e-7,
+}  # relative; a profile is summed in powers up to here
 EQUAL_NORMS = 8  # units of rounding; squared norms that differ by less count as equal
 
 # --- Gaussian moments --------------------------------------------------------------------------------

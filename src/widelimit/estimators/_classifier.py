@@ -48,6 +48,7 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
             "float32" does not.
         checkpoint: A file from which "cg" goes on if it was stopped.
         verbose: Whether progress is shown; None: where it takes longer than a minute.
+        mesh: The devices that share the work of "cg" (`wl.processes`); None: all of this process.
         class_weight: None, "balanced", or a weight for each class; multiplies `sample_weight`.
 
     Attributes:

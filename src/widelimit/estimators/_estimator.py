@@ -51,6 +51,7 @@ class NetworkEstimator(BaseEstimator):
     precision: str = "float64"
     checkpoint: Any = None
     verbose: bool | None = None
+    mesh: Any = None
 
     def _fit_network(self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
         """Scale the columns, merge equal rows, and solve for targets of mean 0."""
@@ -78,7 +79,7 @@ class NetworkEstimator(BaseEstimator):
         data = merge(self._scaling(X), targets, weights)
         t = _check_time(self.time)
         _check_ridge(self.ridge, data, t)
-        names = ("rank", "precision", "checkpoint", "verbose")
+        names = ("rank", "precision", "checkpoint", "verbose", "mesh")
         options = {name: getattr(self, name) for name in names}
         self._fit = fit(Problem(kernel, data), self.ridge, t=t, solver=self.solver, **options)
 

@@ -49,6 +49,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
             "float32" does not.
         checkpoint: A file from which "cg" goes on if it was stopped.
         verbose: Whether progress is shown; None: where it takes longer than a minute.
+        mesh: The devices that share the work of "cg" (`wl.processes`); None: all of this process.
 
     Attributes:
         network_: The network.

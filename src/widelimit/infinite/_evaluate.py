@@ -44,7 +44,7 @@ from ._plan import (
 )
 from ._profile import Profiles, compiled
 from ._tile import Extra
-from ._whole import gram_on_device
+from ._whole import check_inputs, gram_on_device
 
 Answer = Float[Array, "..."] | Float[np.ndarray, "..."]
 
@@ -129,8 +129,7 @@ def choose_path(request: Request, scope: Scope | None, dtype: str, entries: int)
         )
     if request.path != "layers" and pays and holds and not is_traced(request.numbers):
         q = 1.0 if fact.degree is not None or scope is None else scope.high
-        with evaluating_now():
-            profiles = compiled(request.form, known(request.numbers), q, how, cut_off(dtype))
+        profiles = compiled(request.form, known(request.numbers), q, how, cut_off(dtype))
         if max(float(profiles.nngp.error), float(profiles.ntk.error)) < error_limit(dtype):
             return Choice("profile", how, fact.degree, profiles)
     elif request.path != "layers" and pays and (holds or unknown):
@@ -259,11 +258,17 @@ def for_device(
     dtype = _work_dtype(inputs)
     x1 = jnp.asarray(inputs.x1, dtype)
     x2 = None if inputs.x2 is None else jnp.asarray(inputs.x2, dtype)
-    choice = choose_path(request, scope_of(inputs), dtype, n1 * n2)
+    fact = facts(request.form)
+    # A look at the norms makes the device wait; where nothing depends on them it is spared.
+    settled = fact.zonal and fact.degree is not None and closed(request.form)
+    if not settled:
+        check_inputs(inputs.x1, inputs.x2)
+    scope = None if settled else scope_of(inputs)
+    choice = choose_path(request, scope, dtype, n1 * n2)
     form, numbers = request.form, request.numbers
     if not is_transformed((numbers, inputs.x1, inputs.x2)):
         form, numbers = for_backend(form, known(numbers), dtype)
-    extra = Extra(facts(request.form).vanishes, choice.profiles)
+    extra = Extra(fact.vanishes, choice.profiles)
     return _plan(request, form, choice), numbers, x1, x2, extra
 
 

@@ -7,10 +7,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import Inputs, as_array, as_inputs
+from widelimit._base.mesh import as_mesh
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.shown import shown
 from widelimit._base.structured import Data, as_images
@@ -23,6 +25,7 @@ from ._operator import NetworkGram
 from ._plan import Form, Numbers, Scope, facts, join, split, without_widths
 from ._products import diagonal, matvec
 from ._spatial import image_diagonal, image_kernels
+from ._whole import on_accelerator
 
 Path = Literal["layers", "profile"]
 
@@ -85,8 +88,10 @@ class PreparedKernel(eqx.Module):
         return Kernels(*self._evaluate(("nngp", "ntk"), x1, x2))
 
     def _evaluate(self, wanted: tuple[str, ...], x1: Any, x2: Any) -> tuple[Any, ...]:
-        inputs = self._read(x1, x2)
-        return (image_kernels if self.pixels else evaluate)(self._request(*wanted), inputs)
+        if self.pixels:
+            return image_kernels(self._request(*wanted), self._read(x1, x2))
+        # An accelerator's result tells, without a wait before it, whether the inputs were finite.
+        return evaluate(self._request(*wanted), as_inputs(x1, x2, look=not on_accelerator()))
 
     def _read(self, x1: Any, x2: Any = None) -> Inputs:
         if not self.pixels:
@@ -131,12 +136,15 @@ class PreparedKernel(eqx.Module):
             return self._product(inputs, vector)
         return matvec(self._request(self.kind), inputs, vector)
 
-    def operator(self, x: ArrayLike, precision: str = "float64") -> NetworkGram:
+    def operator(
+        self, x: ArrayLike, precision: str = "float64", mesh: Mesh | None = None
+    ) -> NetworkGram:
         """The matrix of some points as an operator (`linalg.KernelOperator`): products, no matrix.
 
         Args:
             x: Data, shape (n, d).
             precision: "float32" or "float64", of the entries; sums are float64.
+            mesh: The devices that share the work; None: all of this process.
 
         Example:
             >>> import numpy as np, widelimit as wl
@@ -152,7 +160,7 @@ class PreparedKernel(eqx.Module):
                 "anew for every product. Store its matrix."
             )
         points = np.asarray(as_inputs(x).x1)
-        return NetworkGram(self._request(self.kind), points, precision)
+        return NetworkGram(self._request(self.kind), points, precision, as_mesh(mesh))
 
     def _product(self, inputs: Inputs, vector: Any) -> Any:
         """Strips of rows, which are not kept."""

@@ -94,6 +94,7 @@ class Pair(State, eqx.Module):
             # b/sqrt(q) rather than sqrt(b^2/q): differentiable in b at 0
             limited = jnp.clip(bias, -jnp.sqrt(_LARGEST), jnp.sqrt(_LARGEST))
             b1, b2 = (limited / jnp.sqrt(_positive(q)) for q in (q1, q2))
+            a1, a2, b1, b2 = written((a1, a2, b1, b2))
             weight = outer(a1, a2, self.minus)
             gap = _gap(a1, a2, self.minus) + _gap(b1, b2, self.minus)
             above = None
@@ -144,7 +145,7 @@ class Pair(State, eqx.Module):
             return first
         with jax.enable_x64(True):
             q1, q2 = sum((p.q1 for p in others), first.q1), sum((p.q2 for p in others), first.q2)
-            shares = [(_share(p.q1, q1), _share(p.q2, q2)) for p in parts]
+            shares = written([(_share(p.q1, q1), _share(p.q2, q2)) for p in parts])
             weights = [outer(a1, a2, first.minus) for a1, a2 in shares]
             gap = _total([_gap(a1, a2, first.minus) for a1, a2 in shares])
             mix = lambda values: _total([w * v for w, v in zip(weights, values, strict=True)])
@@ -234,9 +235,29 @@ def _gap(a1: First, a2: Second, like: Pairs) -> Pairs:
     It does so exactly, although a compiler may round the two differently: what is left would be taken
     for a distance, which a chaotic network multiplies in every layer.
     """
+    if like.dtype == jnp.float32 and jax.default_backend() != "cpu":
+        return _narrow_gap(a1, a2)
     apart = math.sqrt(0.5) * (a1 - a2)
     rounding = 2 * jnp.finfo(apart.dtype).eps * jnp.maximum(jnp.abs(a1), jnp.abs(a2))
     return jnp.where(jnp.abs(apart) <= rounding, 0, apart).astype(like.dtype) ** 2
+
+
+def _narrow_gap(a1: First, a2: Second) -> Pairs:
+    """The same without a number in double precision for each pair: a share is the sum of two in single."""
+    high1, high2 = a1.astype(jnp.float32), a2.astype(jnp.float32)
+    low1 = (a1 - high1.astype(jnp.float64)).astype(jnp.float32)
+    low2 = (a2 - high2.astype(jnp.float64)).astype(jnp.float32)
+    high1, low1, high2, low2 = written((high1, low1, high2, low2))
+    apart = (high1 - high2) + (low1 - low2)
+    rounding = 1e-14 * jnp.maximum(jnp.abs(high1), jnp.abs(high2))
+    return jnp.where(jnp.abs(apart) <= rounding, 0, apart) ** 2 / 2
+
+
+def written(vectors: Any) -> Any:
+    """On a GPU, what belongs to single inputs is computed once, and not anew for every pair."""
+    if jax.default_backend() == "cpu":
+        return vectors
+    return jax.lax.optimization_barrier(vectors)
 
 
 def doubled(x: Scalar | Float[Array, "..."]) -> Float[Array, "..."]:

@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from widelimit._base.arrays import evaluating_now
 from widelimit._base.numerics import chebyshev_sum
 from widelimit._base.scalars import Scalar
 from widelimit._base.shown import shown
@@ -132,7 +133,7 @@ def compiled(
     form: Form, numbers: tuple[float, ...], q: float, how: How, tolerance: float
 ) -> Profiles:
     """The series of a network whose numbers are known, as NumPy arrays; computed once."""
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), evaluating_now():
         loops, values = looped(form, numbers)
         return jax.tree.map(np.asarray, _build(loops, how, values, q, tolerance))
 
@@ -158,7 +159,9 @@ def _chop(values: Float[Array, " points"], tolerance: Scalar) -> Series:
     floor = jnp.maximum(tolerance * scale, 2 * jnp.max(size[:, -NODES // 8 :], axis=1))
     # Explicit 32-bit indices: the program may be lowered outside this 64-bit context.
     degrees = jnp.sum(envelope > floor[:, None], axis=1, dtype=jnp.int32)
-    best = jax.lax.argmin(degrees, 0, jnp.int32)
+    # In single precision the division that a shift costs is worth two terms.
+    price = jnp.where((jnp.asarray(_SHIFTS) != 0) & (tolerance > 1e-12), 2, 0).astype(jnp.int32)
+    best = jax.lax.argmin(degrees + price, 0, jnp.int32)
     keep = jnp.arange(NODES, dtype=jnp.int32) < degrees[best]
     error = jnp.sum(jnp.where(keep, 0, size[best])) / scale
     degree = jnp.maximum(degrees[best] - 1, 0)

@@ -6,14 +6,29 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from widelimit._base.arrays import is_traced
+from widelimit._base.arrays import check_finite, is_traced, is_transformed
 from widelimit._base.thresholds import CHEAP_DIFFERENCES, FEW_FEATURES, NEARLY_PARALLEL
 
 from ._correlation import as_points, cosines
 from ._layered import Matrices
 from ._matrix import gram
+from ._pair import sizes
 from ._plan import Numbers, Plan, angular
-from ._tile import Extra, evaluator
+from ._powers import Powers, placed
+from ._tile import ByProfile, Extra, evaluator
+
+
+def on_accelerator() -> bool:
+    """Whether JAX computes on something else than a CPU."""
+    return jax.default_backend() != "cpu"
+
+
+def check_inputs(x1: Float[Array, "n1 d"], x2: Float[Array, "n2 d"] | None) -> None:
+    """Refuse NaN and infinity where that has not been done yet."""
+    if on_accelerator():
+        for name, x in (("x1", x1), ("x2", x2)):
+            if x is not None:
+                check_finite(x, name)
 
 
 def gram_on_device(
@@ -29,12 +44,17 @@ def gram_on_device(
     """
     (n1, d), n2 = x1.shape, len(x1 if x2 is None else x2)
     few = d <= FEW_FEATURES or n1 * n2 * d <= CHEAP_DIFFERENCES
-    traced = is_traced((numbers, x1, x2))
     simple = plan.path == "profile" or (plan.path == "layers" and angular(plan.form))
-    if jax.default_backend() == "cpu" or few or traced or not simple:
+    if not on_accelerator() or few or not simple or is_traced((numbers, x1, x2)):
+        check_inputs(x1, x2)
         return gram(plan, numbers, x1, x2, extra)
-    out, nearest = _whole(plan, numbers, x1, x2, extra)
-    if float(nearest) > 1 - NEARLY_PARALLEL[str(x1.dtype)]:
+    powers = None
+    if extra.profiles is not None and not is_transformed((numbers, x1, x2)):
+        dtype = str(x1.dtype)
+        powers = tuple(placed(extra.profiles, kind, dtype) for kind in plan.wanted)
+    out, nearest = _whole(plan, numbers, x1, x2, extra, powers)
+    if not float(nearest) <= 1 - NEARLY_PARALLEL[str(x1.dtype)]:
+        check_inputs(x1, x2)
         return gram(plan, numbers, x1, x2, extra)
     return out
 
@@ -46,19 +66,28 @@ def _whole(
     x1: Float[Array, "n1 d"],
     x2: Float[Array, "n2 d"] | None,
     extra: Extra,
+    powers: tuple[Powers | None, ...] | None,
 ) -> tuple[Matrices, Float[Array, ""]]:
-    """The matrices, and the largest |rho| of different inputs."""
+    """The matrices, and the largest |rho| of different inputs; NaN if those are not finite."""
     evaluate, first = evaluator(plan, numbers, extra), as_points(x1)
     second = first if x2 is None else as_points(x2)
     edge1 = evaluate.sizes(first)
     edge2 = edge1 if x2 is None else evaluate.sizes(second)
     rho = cosines(first.unit, second.unit)
-    minus, plus = jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0)
-    if x2 is not None:
-        return evaluate.tile(minus, plus, edge1, edge2), jnp.max(jnp.abs(rho))
-    row, column = (jax.lax.broadcasted_iota(jnp.int32, rho.shape, i) for i in (0, 1))
-    same = row == column
-    out = evaluate.tile(jnp.where(same, 0, minus), jnp.where(same, 2, plus), edge1, edge2)
+    same = None
+    if x2 is None:
+        row, column = (jax.lax.broadcasted_iota(jnp.int32, rho.shape, i) for i in (0, 1))
+        same = row == column
+    if isinstance(evaluate, ByProfile) and powers is not None and None not in powers:
+        size = sizes(jnp.asarray(edge1)[..., None], jnp.asarray(edge2)[None, ...], rho)
+        out = tuple(size * p.at(rho) for p in powers if p is not None)
+    else:
+        minus, plus = jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0)
+        if same is not None:
+            minus, plus = jnp.where(same, 0, minus), jnp.where(same, 2, plus)
+        out = evaluate.tile(minus, plus, edge1, edge2)
+    if same is None:
+        return out, jnp.max(jnp.abs(rho))
     exact = evaluate.diagonal(first)
     put = lambda name, m: jnp.where(same, exact[name].astype(m.dtype)[:, None], m)
     matrices = tuple(put(name, m) for name, m in zip(plan.wanted, out, strict=True))

@@ -1,6 +1,9 @@
 """Kernel matrices as numbers: tiles, factorisations, iterations. Nothing here knows a network."""
 
+from widelimit._base.processes import processes as processes
+
 from ._cg import Solution as Solution
+from ._cg import System as System
 from ._cg import conjugate_gradients as conjugate_gradients
 from ._cholesky import Cholesky as Cholesky
 from ._cholesky import cholesky as cholesky

@@ -1,16 +1,17 @@
 """Conjugate gradients with a kernel matrix that is not stored, refined to what was promised."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from widelimit._base.link import PULSE
 from widelimit._base.renamed import renamed_argument
 from widelimit._base.shown import shown
 from widelimit._base.types import Seed, Tensor
@@ -97,70 +98,112 @@ def conjugate_gradients(
         >>> s.converged, bool(s.residual < 1e-6)
         (True, True)
     """
-    b = np.asarray(b, dtype=np.float64)
-    if b.ndim not in (1, 2) or len(b) != gram.size:
-        raise ValueError(f"b must have {gram.size} rows, got shape {b.shape}.")
-    if not np.isfinite(b).all():
-        raise ValueError("b contains NaN or infinite values.")
-    if tolerance <= 0:
-        raise ValueError(f"tolerance must be positive, got {tolerance}.")
-    ridge = _ridge(ridge, gram.size)
-    if not b.any():
-        return Solution(np.zeros_like(b), True, 0, 0.0)
-    start = time.perf_counter()
-    saved = Checkpoint.at(checkpoint, b, ridge, tolerance)
-    with jax.enable_x64(True):
-        system = _System(gram, exact or gram, ridge, rank, key)
-        run = _Run(system, b.reshape(len(b), -1), max_steps, callback, saved)
-        x, residual = run.until(tolerance)
-    saved.remove()
-    return Solution(
-        np.asarray(x).reshape(b.shape),
-        residual <= tolerance,
-        run.steps,
-        residual,
-        run.rounds,
-        system.rank,
-        time.perf_counter() - start,
+    system = System(gram, ridge, exact=exact, rank=rank, key=key)
+    return system.solve(
+        b, tolerance=tolerance, max_steps=max_steps, callback=callback, checkpoint=checkpoint
     )
 
 
-class _System:
-    """The matrix with its ridge, its careful version and its approximate inverse."""
+class System:
+    r"""The matrix $K+\mathrm{diag}(\mathrm{ridge})$, to be solved with several times.
+
+    Its preconditioner is made when it is first needed, and kept.
+
+    Args:
+        gram: $K$.
+        ridge: A number or one for each row.
+        exact: The same matrix in higher precision, for the residuals; None: `gram` itself.
+        rank: Columns of the preconditioner; None chooses, 0 none.
+        key: Of the preconditioner's pivots.
+
+    Attributes:
+        gram: $K$.
+        exact: Its careful version.
+    """
 
     def __init__(
         self,
         gram: KernelOperator,
-        exact: KernelOperator,
-        ridge: Float[np.ndarray, " n"],
-        rank: int | None,
-        key: Seed,
+        ridge: ArrayLike = 0.0,
+        *,
+        exact: KernelOperator | None = None,
+        rank: int | None = None,
+        key: Seed = 0,
     ):
-        self.gram, self.exact = gram, exact
-        self.ridge = gram.vector(ridge)[:, None]
-        host = isinstance(self.ridge, np.ndarray)
+        self.gram, self.exact = gram, exact or gram
+        self._host = _ridge(ridge, gram.size)
+        self._ridge = gram.vector(self._host)[:, None]
+        self._wanted, self._key = rank, key
+
+    def solve(
+        self,
+        b: ArrayLike,
+        *,
+        tolerance: float = 1e-6,
+        max_steps: int = 1000,
+        callback: Callable[[int], None] | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Solution:
+        """Solve for b of shape (n,) or (n, k); the arguments are those of `conjugate_gradients`."""
+        b = np.asarray(b, dtype=np.float64)
+        if b.ndim not in (1, 2) or len(b) != self.gram.size:
+            raise ValueError(f"b must have {self.gram.size} rows, got shape {b.shape}.")
+        if not np.isfinite(b).all():
+            raise ValueError("b contains NaN or infinite values.")
+        if tolerance <= 0:
+            raise ValueError(f"tolerance must be positive, got {tolerance}.")
+        if not b.any():
+            return Solution(np.zeros_like(b), True, 0, 0.0)
+        start = time.perf_counter()
+        mesh = getattr(self.gram, "mesh", None)
+        saved = Checkpoint.at(checkpoint, b, self._host, tolerance, mesh=mesh)
+        with jax.enable_x64(True):
+            run = _Run(self, b.reshape(len(b), -1), max_steps, callback, saved)
+            try:
+                x, residual = run.until(tolerance)
+            finally:
+                PULSE.rest()
+        saved.remove()
+        return Solution(
+            np.asarray(x).reshape(b.shape),
+            residual <= tolerance,
+            run.steps,
+            residual,
+            run.rounds,
+            self.rank,
+            time.perf_counter() - start,
+        )
+
+    @functools.cached_property
+    def preconditioner(self) -> Preconditioner | Nystrom | None:
+        """An approximate inverse, on the host or where products are computed."""
+        gram, rank = self.gram, self._wanted
+        host = isinstance(self._ridge, np.ndarray)
         if rank is None:
             rank = min(gram.size, int((4 if host else 10) * np.sqrt(gram.size)))
-        self.rank, self._inverse = 0, None
-        if rank and host:
-            low = partial_cholesky(gram, rank, key=key)
-            self.rank = len(low.pivots)
-            self._inverse = Preconditioner.of(low, ridge) if self.rank else None
-        elif rank:
-            self._inverse = Nystrom(gram, jnp.asarray(ridge), rank, key=key)
-            self.rank = self._inverse.rank
+        if not rank:
+            return None
+        if not host:
+            return Nystrom(gram, self._ridge[:, 0], rank, key=self._key)  # pyright: ignore[reportArgumentType]
+        low = partial_cholesky(gram, rank, key=self._key)
+        return Preconditioner.of(low, self._host) if len(low.pivots) else None
+
+    @property
+    def rank(self) -> int:
+        """Of the preconditioner."""
+        return 0 if self.preconditioner is None else self.preconditioner.rank
 
     def inverse(self, v: Columns) -> Columns:
         """An approximate solution of A u = v."""
-        return v if self._inverse is None else self._inverse(v)  # pyright: ignore[reportArgumentType]
+        return v if self.preconditioner is None else self.preconditioner(v)  # pyright: ignore[reportArgumentType]
 
     def product(self, v: Columns) -> Columns:
         """A v."""
-        return self.gram @ v + self.ridge * v
+        return self.gram @ v + self._ridge * v
 
     def residual(self, b: Columns, x: Columns) -> Columns:
         """The residual b - A x, carefully."""
-        return b - (self.exact @ x + self.ridge * x)
+        return b - (self.exact @ x + self._ridge * x)
 
 
 class _Run:
@@ -168,7 +211,7 @@ class _Run:
 
     def __init__(
         self,
-        system: _System,
+        system: System,
         b: Float[np.ndarray, "n k"],
         max_steps: int,
         callback: Callable[[int], None] | None,
@@ -220,6 +263,7 @@ class _Run:
             rz, before = (r * z).sum(0), rz
             p = z + _ratio(rz, before) * p
             self.steps += 1
+            PULSE.beat()
             if self.callback is not None:
                 self.callback(self.steps)
             if self.saved.due:

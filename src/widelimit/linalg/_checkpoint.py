@@ -6,7 +6,10 @@ import time
 import zipfile
 from pathlib import Path
 
+import jax
 import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh
 from numpy.typing import ArrayLike
 
 from widelimit._base.files import write_file
@@ -22,19 +25,29 @@ class Checkpoint:
         found: The state that a run which was stopped has left, or None.
     """
 
-    def __init__(self, path: Path | None, mark: str):
-        self.path, self._mark, self._last = path, mark, time.monotonic()
+    def __init__(self, path: Path | None, mark: str, mesh: Mesh | None = None):
+        self._mark, self._last = mark, time.monotonic()
+        several = mesh is not None and len({d.process_index for d in mesh.devices.flat}) > 1
+        mine = not several or jax.process_index() == 0
+        self.path = path if mine else None  # all have the same state; one writes it
+        content = b""
+        if self.path is not None and self.path.exists():
+            content = self.path.read_bytes()
+        if several and path is not None:
+            content = _told(content)
         self.found: dict[str, np.ndarray] | None = None
-        if path is not None and path.exists():
-            self.found = _read(path, mark)
+        if content and path is not None:
+            self.found = _read(content, path, mark)
 
     @classmethod
-    def at(cls, path: str | Path | None, *problem: ArrayLike) -> "Checkpoint":
+    def at(
+        cls, path: str | Path | None, *problem: ArrayLike, mesh: Mesh | None = None
+    ) -> "Checkpoint":
         """A checkpoint of the solution of a problem, which is known by its digest."""
         digest = hashlib.sha256()
         for part in problem:
             digest.update(np.ascontiguousarray(part).tobytes())
-        return cls(None if path is None else Path(path), digest.hexdigest())
+        return cls(None if path is None else Path(path), digest.hexdigest(), mesh)
 
     @property
     def due(self) -> bool:
@@ -60,10 +73,19 @@ class Checkpoint:
             self.path.unlink(missing_ok=True)
 
 
-def _read(path: Path, mark: str) -> dict[str, np.ndarray]:
+def _told(content: bytes) -> bytes:
+    """What process 0 has read, in all processes: the others may not see its disk."""
+    size = np.array(divmod(len(content), 2**20), np.int32)
+    high, low = np.asarray(multihost_utils.broadcast_one_to_all(size)).tolist()
+    mine = content.ljust(high * 2**20 + low)
+    told = multihost_utils.broadcast_one_to_all(np.frombuffer(mine, np.uint8))
+    return np.asarray(told).astype(np.uint8).tobytes()
+
+
+def _read(content: bytes, path: Path, mark: str) -> dict[str, np.ndarray]:
     try:
         # From memory: NumPy leaves the file of a damaged archive open.
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
             state = {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise ValueError(

@@ -110,10 +110,14 @@ class Preconditioner:
         ridge: The ridge of the system, a number or one for each row. What F leaves out is added,
             as the mean of what is left on the diagonal, so that a ridge of 0 is allowed.
         floor: The least value of s.
+
+    Attributes:
+        rank: The number of columns of F.
     """
 
     def __init__(self, low_rank: LowRank, ridge: ArrayLike, floor: float):
         f = low_rank.factor
+        self.rank = f.shape[1]
         self._s = np.broadcast_to(np.maximum(np.asarray(ridge, float), floor), (len(f),))
         self._scaled = f / self._s[:, None]
         inner = f.T @ self._scaled

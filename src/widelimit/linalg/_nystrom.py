@@ -6,9 +6,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
+from widelimit._base import mesh as devices
 from widelimit._base.keys import as_generator
+from widelimit._base.mesh import BY_ROWS, EVERYWHERE
 from widelimit._base.types import Seed
 
 from ._operator import KernelOperator
@@ -35,20 +39,21 @@ class Nystrom:
         self, gram: KernelOperator, ridge: Float[Array, " n"], rank: int, *, key: Seed = 0
     ):
         chosen = as_generator(key).choice(gram.size, min(rank, gram.size), replace=False)
+        self._mesh = mesh = getattr(gram, "mesh", None)
         with jax.enable_x64(True):
-            columns = gram.columns(chosen)
-            core = columns[chosen].astype(jnp.float64)
-            self._factor = _factor(columns, core)  # in the memory of the columns
+            columns = gram.columns(chosen) if mesh is None else gram.shared_columns(chosen)  # pyright: ignore[reportAttributeAccessIssue]
+            core = _core(mesh, columns, chosen.astype(np.int32))
+            self._factor = _factor(mesh, columns, core)  # in the memory of the columns
             diagonal = gram.diagonal()
-            left = jnp.mean(jnp.maximum(diagonal - _squares(self._factor), 0))
+            left = _left(mesh, self._factor, diagonal)
             self._s = jnp.maximum(ridge + left, 1e-12 * jnp.max(diagonal))
-            self._inner = _inner(self._factor, self._s)
+            self._inner = _inner(mesh, self._factor, self._s)
         self.rank = len(chosen)
 
     def __call__(self, v: Float[Array, "n k"]) -> Float[Array, "n k"]:
         """Apply it to v of shape (n, k)."""
         with jax.enable_x64(True):
-            return _apply(self._factor, self._s, self._inner, v)
+            return _apply(self._mesh, self._factor, self._s, self._inner, v)
 
 
 class _Block(NamedTuple):
@@ -80,43 +85,99 @@ def _over_blocks(n: int, function: Callable[[_Block, Array], Array], start: Arra
     return jax.lax.fori_loop(0, -(-n // step), run, start)
 
 
-@functools.partial(jax.jit, donate_argnums=0)
-def _factor(columns: Float[Array, "n r"], core: Float[Array, "r r"]) -> Float[Array, "n r"]:
+Devices = Mesh | None
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _core(
+    mesh: Devices, columns: Float[Array, "n r"], chosen: Int[Array, " r"]
+) -> Float[Array, "r r"]:
+    """The chosen rows, from whichever device has them, in float64."""
+
+    def share(columns: Float[Array, "m r"], chosen: Int[Array, " r"]) -> Float[Array, "r r"]:
+        here = chosen - devices.index(mesh) * len(columns)
+        mine = (here >= 0) & (here < len(columns))
+        rows = columns[jnp.clip(here, 0, len(columns) - 1)].astype(jnp.float64)
+        return devices.total(mesh, jnp.where(mine[:, None], rows, 0))
+
+    return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(columns, chosen)
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
+def _factor(
+    mesh: Devices, columns: Float[Array, "n r"], core: Float[Array, "r r"]
+) -> Float[Array, "n r"]:
     # Entries in float32 leave the core uncertain by some of their rounding.
     noise = 4 * float(jnp.finfo(columns.dtype).eps) * jnp.trace(core)
-    lower = jnp.linalg.cholesky((core + core.T) / 2 + noise * jnp.eye(len(core)))
-    solve = lambda part: jax.scipy.linalg.solve_triangular(lower, part.T, lower=True).T
-    return _over_blocks(len(columns), lambda b, out: b.put(out, solve(b.of(out))), columns)
+
+    def share(columns: Float[Array, "m r"], core: Float[Array, "r r"]) -> Float[Array, "m r"]:
+        lower = jnp.linalg.cholesky((core + core.T) / 2 + noise * jnp.eye(len(core)))
+        solve = lambda part: jax.scipy.linalg.solve_triangular(lower, part.T, lower=True).T
+        return _over_blocks(len(columns), lambda b, out: b.put(out, solve(b.of(out))), columns)
+
+    return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), BY_ROWS)(columns, core)
 
 
-@jax.jit
-def _squares(factor: Float[Array, "n r"]) -> Float[Array, " n"]:
-    """The diagonal of FF'."""
-    sums = lambda block, out: block.put(out, jnp.sum(block.of(factor) ** 2, axis=1))
-    return _over_blocks(len(factor), sums, jnp.zeros(len(factor)))
+@functools.partial(jax.jit, static_argnums=0)
+def _left(
+    mesh: Devices, factor: Float[Array, "n r"], diagonal: Float[Array, " size"]
+) -> Float[Array, ""]:
+    """The mean of what FF' leaves out of the diagonal."""
+
+    def share(factor: Float[Array, "m r"], diagonal: Float[Array, " size"]) -> Float[Array, ""]:
+        known = devices.own(mesh, diagonal, len(factor))
+
+        def add(block: _Block, left: Float[Array, ""]) -> Float[Array, ""]:
+            gap = block.of(known) - jnp.sum(block.of(factor) ** 2, axis=1)
+            return left + jnp.sum(jnp.where(block.fresh, jnp.maximum(gap, 0), 0))
+
+        whole = devices.total(mesh, _over_blocks(len(factor), add, jnp.zeros(())))
+        return whole / len(diagonal)
+
+    return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(factor, diagonal)
 
 
-@jax.jit
-def _inner(factor: Float[Array, "n r"], s: Float[Array, " n"]) -> Float[Array, "r r"]:
+@functools.partial(jax.jit, static_argnums=0)
+def _inner(
+    mesh: Devices, factor: Float[Array, "n r"], s: Float[Array, " size"]
+) -> Float[Array, "r r"]:
     """The Cholesky factor of 1 + F' S^{-1} F."""
 
-    def add(block: _Block, total: Float[Array, "r r"]) -> Float[Array, "r r"]:
-        part = block.of(factor) * jnp.where(block.fresh, jax.lax.rsqrt(block.of(s)), 0)[:, None]
-        return total + part.T @ part
+    def share(factor: Float[Array, "m r"], s: Float[Array, " size"]) -> Float[Array, "r r"]:
+        mine = jnp.maximum(devices.own(mesh, s, len(factor)), jnp.min(s))
 
-    return jnp.linalg.cholesky(_over_blocks(len(s), add, jnp.eye(factor.shape[1])))
+        def add(block: _Block, sums: Float[Array, "r r"]) -> Float[Array, "r r"]:
+            root = jnp.where(block.fresh, jax.lax.rsqrt(block.of(mine)), 0)
+            part = block.of(factor) * root[:, None]
+            return sums + part.T @ part
+
+        width = factor.shape[1]
+        sums = devices.total(mesh, _over_blocks(len(factor), add, jnp.zeros((width, width))))
+        return jnp.linalg.cholesky(jnp.eye(width) + sums)
+
+    return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(factor, s)
 
 
-@jax.jit
+@functools.partial(jax.jit, static_argnums=0)
 def _apply(
+    mesh: Devices,
     factor: Float[Array, "n r"],
-    s: Float[Array, " n"],
+    s: Float[Array, " size"],
     inner: Float[Array, "r r"],
-    v: Float[Array, "n k"],
-) -> Float[Array, "n k"]:
-    n, scaled = len(s), v / s[:, None]
-    add = lambda b, sums: sums + b.of(factor).T @ jnp.where(b.fresh[:, None], b.of(scaled), 0)
-    gathered = _over_blocks(n, add, jnp.zeros((factor.shape[1], v.shape[1])))
-    known = jax.scipy.linalg.cho_solve((inner, True), gathered)
-    part = lambda b: b.of(factor) @ known / b.of(s)[:, None]
-    return _over_blocks(n, lambda b, out: b.put(out, b.of(out) - part(b)), scaled)
+    v: Float[Array, "size k"],
+) -> Float[Array, "size k"]:
+    def share(
+        factor: Float[Array, "m r"], inner: Float[Array, "r r"], scaled: Float[Array, "size k"]
+    ) -> Float[Array, "size k"]:
+        m, width = factor.shape
+        mine = devices.own(mesh, scaled, m)
+        add = lambda b, sums: sums + b.of(factor).T @ jnp.where(b.fresh[:, None], b.of(mine), 0)
+        sums = _over_blocks(m, add, jnp.zeros((width, scaled.shape[1])))
+        known = jax.scipy.linalg.cho_solve((inner, True), devices.total(mesh, sums))
+        parts = _over_blocks(m, lambda b, out: b.put(out, b.of(factor) @ known), mine)
+        return devices.gathered(mesh, parts, len(scaled))
+
+    scaled = v / s[:, None]
+    given = BY_ROWS, EVERYWHERE, EVERYWHERE
+    explained = devices.spread(mesh, share, given, EVERYWHERE)(factor, inner, scaled)
+    return scaled - explained / s[:, None]

@@ -97,5 +97,8 @@ def _iterate(problem: Problem, ridge: Choice, t: float, solver: CG) -> Ridge:
             "or choose it on a subset with solver='cholesky'."
         )
     value = as_float(ridge, "ridge")
-    outcome = solver.solve(problem, data.targets, value / data.weights)
-    return Ridge(problem, value, outcome.x, outcome=outcome)
+    system = solver.system(problem, value / data.weights)
+    outcome = solver.solve(system, data.targets)
+    model = Ridge(problem, value, outcome.x, outcome=outcome, _way=solver)
+    vars(model)["system"] = system
+    return model

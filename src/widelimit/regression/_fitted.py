@@ -13,6 +13,7 @@ from widelimit.linalg import (
     Eigen,
     RidgePath,
     Solution,
+    System,
     cholesky,
     eigh,
     leave_one_out,
@@ -54,6 +55,7 @@ class Ridge:
     path: RidgePath | None = None
     outcome: Solution | None = None
     _made: Cholesky | Eigen | None = dataclasses.field(default=None, repr=False)
+    _way: CG | None = dataclasses.field(default=None, repr=False)
 
     def summary(self) -> dict[str, object]:
         """What is shown of a fit; nothing is computed for it."""
@@ -71,8 +73,9 @@ class Ridge:
         }
 
     def __getstate__(self) -> dict[str, object]:
-        state: dict[str, object] = {**self.__dict__, "_made": None}
-        state.pop("factor", None)  # n^2 numbers that can be computed again
+        state: dict[str, object] = {**self.__dict__, "_made": None, "_way": None}
+        for name in ("factor", "system"):  # many numbers that can be computed again
+            state.pop(name, None)
         return state
 
     def predict(self, x_test: object) -> Answer:
@@ -187,10 +190,13 @@ class Ridge:
             return (factor.vectors.T @ right) / np.sqrt(factor.values + self.ridge)[:, None]
         return factor.half_solve(np.asfortranarray(right), overwrite=True)
 
+    @functools.cached_property
+    def system(self) -> System:
+        """What CG solves with: one preconditioner serves all variances."""
+        return (self._way or CG()).system(self.problem, self.ridge / self.problem.data.weights)
+
     def _solve_by_cg(self, cross: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "n m"]:
-        ridges, solver = self.ridge / self.problem.data.weights, CG(verbose=False)
-        parts = [
-            solver.solve(self.problem, np.ascontiguousarray(cross[i : i + _CHUNK].T), ridges).x
-            for i in range(0, len(cross), _CHUNK)
-        ]
+        way = dataclasses.replace(self._way or CG(), verbose=False, checkpoint=None)
+        solve = lambda part: way.solve(self.system, np.ascontiguousarray(part.T)).x
+        parts = [solve(cross[i : i + _CHUNK]) for i in range(0, len(cross), _CHUNK)]
         return np.concatenate(parts, axis=1)

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+from jax.sharding import Mesh
 
 from widelimit._base.scalars import as_float
 from widelimit.layers import Layer
@@ -30,6 +31,7 @@ def ridge(
     precision: str = "float64",
     checkpoint: str | Path | None = None,
     verbose: bool | None = None,
+    mesh: Mesh | None = None,
 ) -> Ridge:
     r"""Kernel ridge regression with leave-one-out errors in closed form.
 
@@ -55,6 +57,8 @@ def ridge(
             tolerance; "float32" does not.
         checkpoint: A file from which CG goes on if it was stopped.
         verbose: Whether CG shows its progress; None: where it takes longer than a minute.
+        mesh: The devices that share the work of CG, of one process or of several (`processes`); None: all
+            of this process.
 
     Returns:
         The fitted model.
@@ -75,8 +79,9 @@ def ridge(
             raise ValueError(f"ridge must be numbers, 'loo' or 'evidence', got {ridge!r}.")
     elif np.ndim(ridge) == 0:
         ridge = check_noise(ridge, problem)
-    options = {"rank": rank, "precision": precision, "checkpoint": checkpoint, "verbose": verbose}
-    return reaching(fit(problem, ridge, solver=solver, tolerance=tolerance, **options))
+    options = {"rank": rank, "precision": precision, "tolerance": tolerance, "mesh": mesh}
+    more = {"checkpoint": checkpoint, "verbose": verbose}
+    return reaching(fit(problem, ridge, solver=solver, **options, **more))
 
 
 def check_noise(noise: object, problem: Problem) -> float:

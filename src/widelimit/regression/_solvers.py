@@ -6,11 +6,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Float
 
 from widelimit._base.watch import Watch
 from widelimit.infinite import PreparedKernel
-from widelimit.linalg import KernelOperator, Solution, conjugate_gradients
+from widelimit.linalg import KernelOperator, Solution, System
 
 from ._data import Targets
 from ._problem import Problem
@@ -45,6 +46,7 @@ class CG:
         tolerance: Of the relative residual, which is computed anew in the end.
         checkpoint: A file from which a run that was stopped goes on.
         verbose: Whether progress is shown; None: where it takes longer than a minute.
+        mesh: The devices that share the work; None: all of this process.
     """
 
     rank: int | None = None
@@ -52,6 +54,7 @@ class CG:
     tolerance: float = 1e-6
     checkpoint: str | Path | None = None
     verbose: bool | None = None
+    mesh: Mesh | None = None
 
     def __post_init__(self) -> None:
         if self.precision not in ("float32", "float64"):
@@ -59,15 +62,15 @@ class CG:
         if self.rank is not None and (int(self.rank) != self.rank or self.rank < 0):
             raise ValueError(f"rank is a number of columns, at least 0; got {self.rank!r}.")
 
-    def solve(self, problem: Problem, right: Targets, ridges: Float[np.ndarray, " n"]) -> Solution:
+    def system(self, problem: Problem, ridges: Float[np.ndarray, " n"]) -> System:
+        """The system of a problem, with the preconditioner that all right-hand sides share."""
+        gram, exact = operators(problem, self.precision, self.mesh)
+        return System(gram, ridges, exact=exact, rank=self.rank)
+
+    def solve(self, system: System, right: Targets) -> Solution:
         """Solve for some right-hand sides; an outcome that did not converge is warned of."""
-        gram, exact = operators(problem, self.precision)
-        outcome = conjugate_gradients(
-            gram,
+        outcome = system.solve(
             right,
-            ridges,
-            exact=exact,
-            rank=self.rank,
             tolerance=self.tolerance,
             checkpoint=self.checkpoint,
             callback=_watch(len(right), self.verbose),
@@ -109,14 +112,17 @@ def forecast(n: int, *, eigen: bool = False) -> float:
     return min(times) * (n / _PROBE) ** 3 * (_EIGEN if eigen else _FACTOR)
 
 
-def operators(problem: Problem, precision: str) -> tuple[KernelOperator, KernelOperator | None]:
+def operators(
+    problem: Problem, precision: str, mesh: Mesh | None
+) -> tuple[KernelOperator, KernelOperator | None]:
     """The matrix for the iteration, and for residuals where that needs more digits."""
     kernel = problem.kernel
     if not isinstance(kernel, PreparedKernel) or kernel.pixels:
         return problem.tiled(), None
-    light = kernel.operator(problem.x, "float32" if len(problem.x) > _LIGHT else "float64")
+    narrow = "float32" if len(problem.x) > _LIGHT else "float64"
+    light = kernel.operator(problem.x, narrow, mesh)
     refined = precision == "float64" and light.precision == "float32"
-    return light, kernel.operator(problem.x) if refined else None
+    return light, light.careful() if refined else None
 
 
 def _watch(n: int, verbose: bool | None) -> Watch:

@@ -1,0 +1,166 @@
+"""The programs of an operator: tiles of a matrix, dealt out to the devices, multiplied and forgotten."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+from jaxtyping import Array, Bool, Float, Int
+
+from widelimit._base import mesh as devices
+from widelimit._base.mesh import BY_ROWS, EVERYWHERE
+from widelimit._base.thresholds import MATVEC_ENTRIES, NEARLY_PARALLEL
+
+from ._correlation import as_points, cosines, map_correlation
+from ._matrix import gram, triangle
+from ._plan import Numbers, Plan
+from ._tile import Extra, evaluator
+
+
+@functools.partial(jax.jit, static_argnums=(0, 2))
+def look_for_near(
+    mesh: Mesh | None, x: Float[Array, "n d"], side: int, used: Int[Array, ""]
+) -> tuple[Bool[Array, " tiles"], Bool[Array, ""]]:
+    limit, many = 1 - NEARLY_PARALLEL[str(x.dtype)], x.shape[0] // side
+    tiles = many * (many + 1) // 2
+
+    def share(x: Float[Array, "n d"], used: Int[Array, ""]) -> Bool[Array, " tiles"]:
+        unit = as_points(x).unit
+
+        def look(j: Int[Array, ""], found: Int[Array, " tiles"]) -> Int[Array, " tiles"]:
+            i = j * devices.count(mesh) + devices.index(mesh)
+            row, column = triangle(i)
+            rho = cosines(*(_cut(unit, start * side, side) for start in (row, column)))
+            rows, columns = (jax.lax.broadcasted_iota(jnp.int32, rho.shape, a) for a in (0, 1))
+            rows, columns = rows + row * side, columns + column * side
+            near = jnp.any((rows != columns) & (rows < used) & (jnp.abs(rho) > limit))
+            return found.at[i].set(near.astype(jnp.int32))
+
+        blank = jnp.zeros(tiles, jnp.int32)
+        found = jax.lax.fori_loop(jnp.int32(0), _shared(mesh, tiles), look, blank)
+        return devices.total(mesh, found) > 0
+
+    near = devices.spread(mesh, share, EVERYWHERE, EVERYWHERE)(x, used)
+    return near, near.any()
+
+
+def _shared(mesh: Mesh | None, tiles: int) -> Int[Array, ""]:
+    """How many of the tiles are this device's: every n-th of them."""
+    return (tiles - devices.index(mesh) + devices.count(mesh) - 1) // devices.count(mesh)
+
+
+def _cut(tree: Any, start: Int[Array, ""], side: int) -> Any:
+    return jax.tree.map(lambda a: jax.lax.dynamic_slice_in_dim(a, start, side), tree)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def symmetric_product(plan: Plan, side: int, mesh: Mesh | None, *given: Any) -> Float[Array, "n k"]:
+    """The matrix without its diagonal, times v; every device has its share of the tiles."""
+
+    def share(*given: Any) -> Float[Array, "n k"]:
+        return devices.total(mesh, _share_of_product(plan, side, mesh, *given))
+
+    return devices.spread(mesh, share, EVERYWHERE, EVERYWHERE)(*given)
+
+
+def _share_of_product(
+    plan: Plan,
+    side: int,
+    mesh: Mesh | None,
+    numbers: Numbers,
+    x: Float[Array, "n d"],
+    v: Float[Array, "n k"],
+    extra: Extra,
+    near: Bool[Array, " tiles"] | None,
+) -> Float[Array, "n k"]:
+    """What this device's tiles add to the product; n is a multiple of the side of a tile."""
+    evaluate, points = evaluator(plan, numbers, extra), as_points(x)
+    edge, narrow = evaluate.sizes(points), v.astype(x.dtype)
+    rows, many = x.shape[0], x.shape[0] // side
+
+    def add(j: Int[Array, ""], out: Float[Array, "n k"]) -> Float[Array, "n k"]:
+        i = j * devices.count(mesh) + devices.index(mesh)
+        row, column = triangle(i)
+        start1, start2 = row * side, column * side
+        edge1, edge2 = _cut(edge, start1, side), _cut(edge, start2, side)
+        v1, v2 = _cut(narrow, start1, side), _cut(narrow, start2, side)
+        place = [jax.lax.broadcasted_iota(jnp.int32, (side, side), axis) for axis in (0, 1)]
+        other = place[0] + start1 != place[1] + start2
+        units = _cut(points.unit, start1, side), _cut(points.unit, start2, side)
+
+        def then(minus: Float[Array, "r c"], plus: Float[Array, "r c"]) -> tuple[Array, Array]:
+            tile = jnp.where(other, evaluate.tile(minus, plus, edge1, edge2)[0], 0)
+            return _times(tile, v2), _times(tile.T, v1)
+
+        def plain() -> tuple[Array, Array]:
+            rho = cosines(*units)
+            return then(jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0))
+
+        careful = lambda: map_correlation(then, *units, start1 - start2, pairs=rows * rows)
+        down, across = plain() if near is None else jax.lax.cond(near[i], careful, plain)
+        across = jnp.where(row == column, 0, across)
+        for start, part in ((start1, down), (start2, across)):
+            sums = _cut(out, start, side) + part.astype(jnp.float64)
+            out = jax.lax.dynamic_update_slice_in_dim(out, sums, start, 0)
+        return out
+
+    mine = _shared(mesh, many * (many + 1) // 2)
+    return jax.lax.fori_loop(jnp.int32(0), mine, add, jnp.zeros(v.shape, jnp.float64))
+
+
+def _times(tile: Float[Array, "r c"], v: Float[Array, "c k"]) -> Float[Array, "r k"]:
+    if jax.default_backend() == "cpu" or tile.dtype == jnp.float64:
+        return jnp.matmul(tile, v, precision=jax.lax.Precision.HIGHEST)
+    if v.shape[1] == 1:  # fused with the entries
+        return jnp.sum(tile * v[:, 0], axis=1)[:, None]
+    return jnp.matmul(tile, v, precision=jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def columns(plan: Plan, size: int, mesh: Mesh | None, *given: Any) -> Float[Array, "rows k"]:
+    mine = -(-size // devices.count(mesh))
+
+    def share(
+        numbers: Numbers,
+        x: Float[Array, "n d"],
+        index: Int[Array, " k"],
+        exact: Float[Array, " size"],
+        extra: Extra,
+    ) -> Float[Array, "mine k"]:
+        few, points = x[index], devices.own(mesh, x[:size], mine)
+        strip = min(mine, max(8, MATVEC_ENTRIES // max(len(few), 1)))
+
+        def fill(i: Int[Array, ""], out: Float[Array, "mine k"]) -> Float[Array, "mine k"]:
+            start = jnp.minimum(i * strip, mine - strip)
+            (part,) = gram(plan, numbers, _cut(points, start, strip), few, extra)
+            return jax.lax.dynamic_update_slice_in_dim(out, part, start, 0)
+
+        blank = jnp.zeros((mine, len(few)), x.dtype)
+        out = jax.lax.fori_loop(0, -(-mine // strip), fill, blank)
+        first = devices.index(mesh) * mine
+        out = jnp.where(first + jnp.arange(mine, dtype=jnp.int32)[:, None] < size, out, 0)
+        here = jnp.where(index >= first, index - first, mine)  # beyond: another device's
+        return out.at[here, jnp.arange(len(few))].set(exact[index].astype(x.dtype), mode="drop")
+
+    return devices.spread(mesh, share, EVERYWHERE, BY_ROWS)(*given)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def some_rows(
+    plan: Plan,
+    numbers: Numbers,
+    x: Float[Array, "n d"],
+    index: Int[Array, " r"],
+    v: Float[Array, "size k"],
+    extra: Extra,
+) -> Float[Array, "2 r k"]:
+    """Some rows of the product without the diagonal, and the size of their terms; no pair needs care."""
+    evaluate, points = evaluator(plan, numbers, extra), as_points(x[: len(v)])
+    edge, few = evaluate.sizes(points), points.unit[index]
+    rho = cosines(few, points.unit)
+    edges = jax.tree.map(lambda a: a[index], edge), edge
+    (tile,) = evaluate.tile(jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0), *edges)
+    column = jax.lax.broadcasted_iota(jnp.int32, rho.shape, 1)
+    wide = jnp.where(column == index[:, None], 0, tile).astype(jnp.float64)
+    return jnp.stack([wide @ v, jnp.abs(wide) @ jnp.abs(v)])

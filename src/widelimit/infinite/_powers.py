@@ -1,0 +1,72 @@
+"""Profiles in powers, where the arithmetic holds them: one multiplication for each term."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.polynomial import chebyshev
+
+from widelimit._base.thresholds import POWERS_ERROR
+
+from ._profile import Profiles, Series
+
+
+class Powers(NamedTuple):
+    r"""$\kappa$ as $\sum_kc_ky^k$, $y=(v+s)/(1+sv)$, $v=\sqrt{(1-\rho)/2}-\sqrt{(1+\rho)/2}$.
+
+    Attributes:
+        shift: s, or None for 0: no division then.
+        coefficients: c, lowest degree first.
+    """
+
+    shift: Any
+    coefficients: Float[Array, " terms"]
+
+    def at(self, rho: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The value at a correlation, in its dtype; roundings beyond 1 are let through."""
+        half = rho / 2
+        y = jnp.sqrt(jnp.abs(0.5 - half)) - jnp.sqrt(jnp.abs(0.5 + half))
+        if self.shift is not None:
+            s = self.shift.astype(rho.dtype)
+            y = (y + s) / (1 + s * y)
+        *rest, last = self.coefficients.astype(rho.dtype)
+        total = y * last + rest[-1]
+        for c in rest[-2::-1]:
+            total = total * y + c
+        return total
+
+
+def powers_of(series: Series, dtype: str) -> Powers | None:
+    """The series in powers, or None where this dtype would lose digits in them."""
+    used = np.asarray(series.coefficients, np.float64)[: int(series.degree) + 1]
+    if len(used) < 2:
+        return None
+    powers = chebyshev.cheb2poly(used)
+    y = np.linspace(-1, 1, 1001).astype(dtype)
+    exact = chebyshev.chebval(y.astype(np.float64), used)
+    total = np.full_like(y, powers[-1])
+    for c in powers[-2::-1].astype(dtype):
+        total = total * y + c
+    if not np.abs(total - exact).max() <= POWERS_ERROR[dtype] * float(np.abs(exact).max()):
+        return None
+    shift = float(series.shift)
+    return Powers(np.float64(shift) if shift else None, powers)  # pyright: ignore[reportArgumentType]
+
+
+_PLACED: dict[tuple[int, str, str], tuple[Profiles, Powers | None]] = {}
+_MOST = 256
+
+
+def placed(profiles: Profiles, kind: str, dtype: str) -> Powers | None:
+    """The same on the device, once for all calls: what is passed anew costs each of them a copy."""
+    key = id(profiles), kind, dtype
+    found = _PLACED.get(key)
+    if found is None or found[0] is not profiles:
+        if len(_PLACED) >= _MOST:
+            _PLACED.clear()
+        with jax.enable_x64(True):
+            powers = jax.device_put(powers_of(getattr(profiles, kind), dtype))
+        found = _PLACED[key] = (profiles, powers)
+    return found[1]

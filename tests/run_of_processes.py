@@ -1,0 +1,48 @@
+"""One process of a run of several, for test_processes.py: solve, and perhaps die on the way."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import widelimit as wl
+from widelimit.linalg import _checkpoint, conjugate_gradients
+
+
+def problem():
+    x = np.random.default_rng(0).standard_normal((200, 12))
+    return wl.prepare(wl.mlp(2)), x, np.sin(2 * x[:, 0])
+
+
+def solve(mesh=None, **more):
+    kernel, x, y = problem()
+    gram = kernel.operator(x, mesh=mesh)
+    return conjugate_gradients(gram, y, 0.1, rank=20, tolerance=1e-12, **more)
+
+
+def run(port, count, index, folder, victim, signal_number):
+    """Solve with the others; the victim is struck at its sixth step."""
+    folder = Path(folder)
+    sys.stderr = (folder / f"words_{index}").open("w", buffering=1)
+    jax.config.update("jax_compilation_cache_dir", str(folder / "programs"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    _checkpoint._SECONDS = -1.0
+
+    def strike(step):
+        if index == victim and step == 6:
+            os.kill(os.getpid(), signal_number) if signal_number else _fail()
+
+    with wl.processes(f"127.0.0.1:{port}", count, index, heartbeat=10) as mesh:
+        found = solve(mesh, callback=strike, checkpoint=folder / "state.npz")
+    if index == 0:
+        np.savez(folder / "found.npz", x=found.x, steps=found.steps)
+
+
+def _fail():
+    raise MemoryError("there is no more")
+
+
+KILL = int(signal.SIGKILL)
