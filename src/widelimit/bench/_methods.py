@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from widelimit.estimators import NTKClassifier
-from widelimit.infinite import nngp, ntk
+from widelimit.infinite import ntk
 from widelimit.layers import Dense, Frozen, Layer, Phi, Repeat, Residual
 
 from ._uci import TableSet
@@ -41,11 +41,15 @@ class Method:
         title: In tables.
         ours: Whether it is one of this library's.
         run: From a set to the accuracies of all candidates on all splits.
+        within: The method whose candidates include its own; then nothing is computed for it.
+        takes: Which of those are its own.
     """
 
     title: str
     ours: bool
     run: Callable[[TableSet], Scores]
+    within: str = ""
+    takes: Callable[[str], bool] = lambda candidate: True
 
 
 def frozen_mlp(depth: int, frozen: int, columns: int) -> Layer:
@@ -85,10 +89,10 @@ def _ntk(table: TableSet) -> Iterator[tuple[str, Matrix]]:
             yield f"L = {depth}, frozen {frozen}", ntk(net, x)[:n, :n]
 
 
-def _nngp(table: TableSet) -> Iterator[tuple[str, Matrix]]:
-    n, x = len(table.x), _filled(table.x)
-    for depth in DEPTHS:
-        yield f"L = {depth}", nngp(frozen_mlp(depth, 0, x.shape[1]), x)[:n, :n]
+def _is_nngp(candidate: str) -> bool:
+    """Whether all layers but the last are frozen: the tangent kernel is then the NNGP kernel."""
+    depth, frozen = (int(part.split()[-1]) for part in candidate.split(", ")[:2])
+    return frozen == depth - 1
 
 
 def _resnet(table: TableSet) -> Iterator[tuple[str, Matrix]]:
@@ -176,7 +180,7 @@ def _boosted(columns: int) -> dict[str, Any]:
 
 METHODS = {
     "ntk": Method("NTK", True, _by_support_vectors(_ntk)),
-    "nngp": Method("NNGP", True, _by_support_vectors(_nngp)),
+    "nngp": Method("NNGP", True, _by_support_vectors(_ntk), within="ntk", takes=_is_nngp),
     "resnet": Method("ResNet NTK", True, _by_support_vectors(_resnet)),
     "default": Method(
         "NTKClassifier()", True, _by_estimator(lambda columns: {"default": NTKClassifier()})

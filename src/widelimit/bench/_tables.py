@@ -85,7 +85,9 @@ def run_tables(
         if name not in METHODS:
             raise ValueError(unknown("method", name, METHODS))
     tables = _tables(data, sets)
-    tasks = [Task(method, table) for table in tables for method in (methods or METHODS)]
+    asked = list(methods or METHODS)
+    computed = list(dict.fromkeys(METHODS[method].within or method for method in asked))
+    tasks = [Task(method, table) for table in tables for method in computed]
     tasks.sort(key=lambda task: -_work(task))
     with open_folder(out):
         (out / RESULTS).mkdir(exist_ok=True)
@@ -99,8 +101,18 @@ def run_tables(
             found.append(done)
             left -= _work(task)
             watch(len(found), len(tasks), 1 - left / whole, f"{done.name}, {done.method}")
-    order = {(task.table.name, task.method): i for i, task in enumerate(tasks)}
-    return sorted(found, key=lambda done: order[done.name, done.method])
+    by = {(done.method, done.name): done for done in found}
+    return [_part(by, method, table.name) for method in asked for table in tables]
+
+
+def _part(by: dict[tuple[str, str], Done], method: str, name: str) -> Done:
+    """A method's result, or its candidates among those of a larger one."""
+    within = METHODS[method].within
+    if not within:
+        return by[method, name]
+    whole = by[within, name]
+    scores = {c: values for c, values in whole.scores.items() if METHODS[method].takes(c)}
+    return Done(method, name, scores, whole.seconds * len(scores) / len(whole.scores))
 
 
 def _tables(data: Path, sets: Sequence[str]) -> list[TableSet]:
