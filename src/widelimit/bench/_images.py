@@ -22,7 +22,7 @@ from widelimit.layers import Dense, Layer, Phi, Repeat, cnn, myrtle
 from ._folder import open_folder
 
 KINDS = ("nngp", "ntk")
-RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # in units of the kernel's mean diagonal
+RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1)  # in units of the mean diagonal
 _STRIP = 500  # images whose kernels are kept together, where they are dear
 _HELD_OUT = 6  # the ridge is chosen on one in so many of the training images
 
@@ -54,7 +54,7 @@ def _connected(depth: int) -> Layer:
 
 MODELS = {
     "connected": Model("fully connected, depth 3", _connected(3), pixels=False),
-    "cnn": Model("8 convolutions, flatten", cnn(depth=8, b_std=0.3)),
+    "cnn": Model("6 convolutions, flatten", cnn(depth=6, b_std=0.3)),
     "myrtle5": Model("Myrtle-5", myrtle(5), side=32),
 }
 
@@ -96,7 +96,7 @@ def run_images(
     """Accuracy of both kernels of a network for several numbers of training images.
 
     The pixels' mean is removed and images are divided by their norm; targets are 1 for the class and
-    -1/9 for the others; the ridge is the best of five on a sixth of the training images, and all of them
+    -1/9 for the others; the ridge is the best of six on a sixth of the training images, and all of them
     are then fitted.
 
     Args:
