@@ -5,6 +5,9 @@ from ._images import MODELS as MODELS
 from ._images import Model as Model
 from ._images import Scored as Scored
 from ._images import run_images as run_images
+from ._images_page import draw_images as draw_images
+from ._images_page import image_rows as image_rows
+from ._images_page import write_images_page as write_images_page
 from ._methods import METHODS as METHODS
 from ._methods import Method as Method
 from ._page import chosen_by as chosen_by

@@ -53,7 +53,7 @@ def _connected(depth: int) -> Layer:
 
 
 MODELS = {
-    "connected": Model("fully connected, depth 3", _connected(3), pixels=False),
+    "connected": Model("MLP, depth 3", _connected(3), pixels=False),
     "cnn": Model("6 convolutions, flatten", cnn(depth=6, b_std=0.3)),
     "myrtle5": Model("Myrtle-5", myrtle(5), side=32),
 }
@@ -243,20 +243,27 @@ def _classified(
         targets = jnp.asarray(np.where(y[:size, None] == np.arange(10), 1.0, -1 / 9))
         unit = float(np.mean(np.diagonal(gram)[:size].astype(np.float64)))
         held = jnp.asarray(gram[fitted:size, :fitted], jnp.float64)
+        leading = jnp.asarray(gram[:fitted, :fitted])
         hits = []
         for ridge in RIDGES:
-            guess = held @ _solve(gram[:fitted, :fitted], ridge * unit, targets[:fitted])
+            guess = held @ _solve(leading, ridge * unit, targets[:fitted])
             hits.append(int(np.sum(np.asarray(guess.argmax(1)) == y[fitted:size])))
         best = RIDGES[int(np.argmax(hits))]
-        weights = _solve(gram[:size, :size], best * unit, targets)
+        del held, leading  # before the next matrix, which may fill the device
+        weights = _solve(jnp.asarray(gram[:size, :size]), best * unit, targets)
         guess = jnp.asarray(cross[:, :size], jnp.float64) @ weights
         return best, np.asarray(guess.argmax(1))
 
 
-def _solve(gram: Float[np.ndarray, "n n"], ridge: float, targets: jax.Array) -> jax.Array:
-    """In double precision on the device; a matrix that is not positive gives weights of 0."""
-    matrix = jnp.asarray(gram).astype(jnp.float64)
-    factor = jnp.linalg.cholesky(matrix + ridge * jnp.eye(len(matrix)), symmetrize_input=False)
-    del matrix
+@jax.jit
+def _solve(
+    gram: Float[jax.Array, "n n"], ridge: Float[jax.Array, ""], targets: Float[jax.Array, "n k"]
+) -> Float[jax.Array, "n k"]:
+    """In double precision, as one program: at most three such matrices exist at once."""
+    matrix = gram.astype(jnp.float64)
+    on_diagonal = jnp.eye(len(gram), dtype=bool)
+    factor = jnp.linalg.cholesky(
+        jnp.where(on_diagonal, matrix + ridge, matrix), symmetrize_input=False
+    )
     weights = jax.scipy.linalg.cho_solve((factor, True), targets)
-    return jnp.where(jnp.isfinite(weights).all(), weights, 0.0)
+    return jnp.where(jnp.isfinite(weights).all(), weights, 0.0)  # where it is not positive

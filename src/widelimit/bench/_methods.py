@@ -41,14 +41,14 @@ class Method:
         title: In tables.
         ours: Whether it is one of this library's.
         run: From a set to the accuracies of all candidates on all splits.
-        within: The method whose candidates include its own; then nothing is computed for it.
+        within: Methods whose candidates include its own; then nothing is computed for it.
         takes: Which of those are its own.
     """
 
     title: str
     ours: bool
-    run: Callable[[TableSet], Scores]
-    within: str = ""
+    run: Callable[[TableSet], Scores] = lambda table: {}
+    within: tuple[str, ...] = ()
     takes: Callable[[str], bool] = lambda candidate: True
 
 
@@ -180,8 +180,9 @@ def _boosted(columns: int) -> dict[str, Any]:
 
 METHODS = {
     "ntk": Method("NTK", True, _by_support_vectors(_ntk)),
-    "nngp": Method("NNGP", True, _by_support_vectors(_ntk), within="ntk", takes=_is_nngp),
+    "nngp": Method("NNGP", True, within=("ntk",), takes=_is_nngp),
     "resnet": Method("ResNet NTK", True, _by_support_vectors(_resnet)),
+    "networks": Method("NTK, MLP or ResNet", True, within=("ntk", "resnet")),
     "default": Method(
         "NTKClassifier()", True, _by_estimator(lambda columns: {"default": NTKClassifier()})
     ),

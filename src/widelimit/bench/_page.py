@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from widelimit._base.files import write_file
-from widelimit.plot import COLOURS, figure, save
+from widelimit.plot import COLOURS, figure, save, style
 
 from ._methods import METHODS
 from ._protocols import PROTOCOLS, Chosen, choose, common_sets, standings
@@ -117,10 +117,10 @@ def draw(by_protocol: Mapping[str, Choices]) -> Any:
     Returns:
         The figure.
     """
-    fig, panels = figure(1, 2, width=4.2, height=3.1)
-    honest = by_protocol["one_split"]
-    _profile(panels[0, 0], honest)
-    _means(panels[0, 1], by_protocol)
+    with style():
+        fig, panels = figure(1, 2, width=4.3, height=3.2)
+        _profile(panels[0, 0], by_protocol["one_split"])
+        _means(panels[0, 1], by_protocol)
     return fig
 
 
@@ -128,7 +128,8 @@ def _profile(panel: Any, choices: Choices) -> None:
     sets = common_sets(choices)
     values = {m: np.array([by[s].accuracy for s in sets]) for m, by in choices.items()}
     best = np.max(list(values.values()), axis=0)
-    for i, (method, value) in enumerate(values.items()):
+    shown = [method for method in values if not METHODS[method].within]
+    for i, (method, value) in enumerate((method, values[method]) for method in shown):
         behind = np.sort(100 * (best - value))
         style = {"ls": "-" if METHODS[method].ours else "--", "color": COLOURS[i % len(COLOURS)]}
         share = np.arange(1, len(sets) + 1) / len(sets)
@@ -138,7 +139,7 @@ def _profile(panel: Any, choices: Choices) -> None:
         ylabel="share of the sets",
         xlim=(0, 12),
         ylim=(0, 1.01),
-        title="tuned on one split",
+        title=PROTOCOLS["one_split"].title,
     )
     panel.legend(loc="lower right")
 
@@ -152,5 +153,5 @@ def _means(panel: Any, by_protocol: Mapping[str, Choices]) -> None:
         fill = {"mfc": "none"} if name == "all_folds" else {}
         panel.plot(at, range(len(order)), mark, label=PROTOCOLS[name].title, **fill)
     panel.set_yticks(range(len(order)), [METHODS[method].title for method in order])
-    panel.set(xlabel="mean accuracy, %")
-    panel.legend(loc="lower right")
+    panel.set(xlabel="mean accuracy, %", ylim=(-0.6, len(order) + 0.4))
+    panel.legend(loc="upper left")

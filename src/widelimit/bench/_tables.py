@@ -86,7 +86,9 @@ def run_tables(
             raise ValueError(unknown("method", name, METHODS))
     tables = _tables(data, sets)
     asked = list(methods or METHODS)
-    computed = list(dict.fromkeys(METHODS[method].within or method for method in asked))
+    computed = dict.fromkeys(
+        part for method in asked for part in METHODS[method].within or [method]
+    )
     tasks = [Task(method, table) for table in tables for method in computed]
     tasks.sort(key=lambda task: -_work(task))
     with open_folder(out):
@@ -106,13 +108,16 @@ def run_tables(
 
 
 def _part(by: dict[tuple[str, str], Done], method: str, name: str) -> Done:
-    """A method's result, or its candidates among those of a larger one."""
+    """A method's result, or its candidates among those of others."""
     within = METHODS[method].within
     if not within:
         return by[method, name]
-    whole = by[within, name]
-    scores = {c: values for c, values in whole.scores.items() if METHODS[method].takes(c)}
-    return Done(method, name, scores, whole.seconds * len(scores) / len(whole.scores))
+    scores, seconds = {}, 0.0
+    for whole in (by[part, name] for part in within):
+        own = {c: values for c, values in whole.scores.items() if METHODS[method].takes(c)}
+        seconds += whole.seconds * len(own) / len(whole.scores)
+        scores |= {f"{METHODS[whole.method].title}, {c}": v for c, v in own.items()}
+    return Done(method, name, scores, seconds)
 
 
 def _tables(data: Path, sets: Sequence[str]) -> list[TableSet]:

@@ -1,0 +1,93 @@
+"""What a run on images leaves: a page, and accuracy against the number of images as a picture."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from widelimit._base.files import write_file
+from widelimit.plot import COLOURS, figure, plain_ticks, save, style
+
+from ._images import MODELS, Scored
+
+_HEAD = ("network", "kernel", "images", "accuracy %", "ridge", "kernels s", "solving s")
+
+
+def image_rows(scores: Sequence[Scored]) -> list[tuple[str, ...]]:
+    """The table of a run, a row for each kernel and number of images."""
+    return [
+        (
+            MODELS[s.model].title,
+            s.kind.upper(),
+            f"{s.images}",
+            f"{100 * s.accuracy:.2f}",
+            f"{s.ridge:g}",
+            f"{s.kernel_seconds:.0f}",
+            f"{s.solve_seconds:.1f}",
+        )
+        for s in scores
+    ]
+
+
+def write_images_page(out: Path, scores: Sequence[Scored]) -> None:
+    """Write `README.md`, `images.png` and `images.csv`.
+
+    Args:
+        out: The folder.
+        scores: Of a run.
+    """
+    rows = image_rows(scores)
+    lines = [_HEAD, ("---", "---", *["---:"] * (len(_HEAD) - 2)), *rows]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    tests = ", ".join(sorted({str(s.tests) for s in scores}))
+    text = (
+        "# Kernel regression on images\n\n"
+        f"Accuracy on {tests} test images. The ridge, in units of the kernel's mean diagonal, is chosen "
+        "on a sixth of the training images. Seconds of the kernels are for the largest number of images, "
+        f"both kinds together.\n\n{table}\n\n![Accuracy](images.png)\n"
+    )
+    write_file(out / "README.md", text)
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(Scored._fields)
+    writer.writerows(scores)
+    write_file(out / "images.csv", file.getvalue())
+    save(draw_images(scores), out / "images")
+
+
+def draw_images(scores: Sequence[Scored]) -> Any:
+    """Errors against the number of training images, a line for each kernel.
+
+    Args:
+        scores: Of a run.
+
+    Returns:
+        The figure.
+    """
+    with style():
+        fig, panels = figure(width=4.6, height=3.2)
+        _lines(panels[0, 0], scores)
+    return fig
+
+
+def _lines(panel: Any, scores: Sequence[Scored]) -> None:
+    names = list(dict.fromkeys(s.model for s in scores))
+    for name, kind in dict.fromkeys((s.model, s.kind) for s in scores):
+        line = [s for s in scores if (s.model, s.kind) == (name, kind)]
+        panel.plot(
+            [s.images for s in line],
+            [100 * (1 - s.accuracy) for s in line],
+            "o-" if kind == "ntk" else "s--",
+            ms=3.5,
+            color=COLOURS[names.index(name) % len(COLOURS)],
+            label=f"{MODELS[name].title}, {kind.upper()}",
+        )
+    panel.set(
+        xscale="log", yscale="log", xlabel="training images", ylabel="errors, % of test images"
+    )
+    plain_ticks(panel.yaxis)
+    sizes = sorted({s.images for s in scores})
+    panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    panel.set_xticks([], minor=True)
+    panel.legend()
