@@ -193,7 +193,7 @@ def _surely(
 ) -> tuple[tuple[Float[Array, "..."], ...], str]:
     """The kernels, and the precision that they needed: behind a pool similar inputs need the digits of float64."""
     out, doubt = _run(net, x1, x2, wanted, kernels, dtype)
-    if dtype == "float64" or is_transformed((net, x1, x2)) or float(jnp.max(doubt)) <= DOUBTED:
+    if dtype == "float64" or is_transformed((net, x1, x2)) or np.asarray(doubt).max() <= DOUBTED:
         return out, dtype
     return _run(net, x1, x2, wanted, kernels, "float64")[0], "float64"
 
