@@ -222,10 +222,10 @@ def _blocks(
     index = tuple(away[..., i] for i in range(k)) + tuple(places[:, None, i] for i in range(k))
     first, second = pairs
 
-    def block(*given: Array_ | None) -> Any:
+    def block(given: tuple[Any, ...]) -> Any:
         if given[0] is None:
             return None
-        total = sum(given[1:], given[0])[index]  # (p', r', n1, n2)
+        total = functools.reduce(jnp.add, given)[index]  # (p', r', n1, n2)
         flat = total.reshape(*total.shape[:2], -1)
         found = flat[:, :, first * total.shape[3] + second]
         if exchanged:
@@ -233,7 +233,7 @@ def _blocks(
             found = found + jnp.swapaxes(flat[:, :, back], 0, 1)
         return jnp.moveaxis(found, 2, 0) / coarse.scale**2
 
-    return [block(*values) for values in zip(*parts, strict=True)]
+    return [*map(block, zip(*parts, strict=True))]
 
 
 def coarse_side(coarse: Coarse, points: int) -> int:
