@@ -25,8 +25,18 @@ ELSEWHERE = {
     ("_operator", "_whole", "_tile"): ["operator"],
     ("_kernel.", "_kernels", "_patience"): ["prepare", "kernels"],
     (
-        *("_attend", "_block", "_choose", "_cost", "_demand", "_displacements", "_edges", "_fast"),
-        *("_images", "_linear_map", "_masks", "_slices", "_spatial", "_stages"),
+        *(
+            "_attend",
+            "_block",
+            "_choose",
+            "_cost",
+            "_demand",
+            "_displacements",
+            "_edges",
+            "_ends",
+            "_fast",
+        ),
+        *("_images", "_linear_map", "_masks", "_meet", "_slices", "_spatial", "_stages"),
     ): ["spatial"],
     ("_trace",): ["trace", "signal"],
 }

@@ -17,6 +17,7 @@ from widelimit import testing
 from widelimit._base import watch
 from widelimit._base.compile import quick_jit
 from widelimit.infinite import _fast, _spatial
+from widelimit.infinite._demand import demand
 from widelimit.infinite._fast import Programs
 
 RECORDS = json.loads((GOLDEN / "spatial.json").read_text())
@@ -177,6 +178,35 @@ class TestLaws:
         assert np.isfinite(found.ntk).all()
 
 
+POOLED = (
+    wl.Conv(3, b_std=0.3) >> wl.Phi("relu") >> wl.AvgPool(2) >> wl.Dense() >> wl.Phi("relu") >> LAST
+)
+
+
+@pytest.mark.parametrize("apart", [1e-5, 1.0])
+def test_similar_images_get_the_digits_of_double_precision(images, apart):
+    """Behind a pool the rounding of float32 would show, and only there float64 is used."""
+    x = np.concatenate([images, images + apart * images[::-1]]).astype(np.float32)
+    asked = demand(POOLED), ("nngp", "ntk"), "float32"
+    with jax.enable_x64(True):
+        found, dtype = _spatial._surely(POOLED, x, None, *asked)
+        plain, _ = _spatial._run(POOLED, x, None, *asked)
+    exact = wl.kernels(POOLED, x.astype(np.float64))
+    wrong = lambda value, right: abs(np.asarray(value) - right).max() / right.max()
+    error = lambda values: max(map(wrong, values, exact))
+    assert dtype == ("float64" if apart == 1e-5 else "float32")
+    assert error(found) < 5e-7
+    assert (error(plain) > 1e-6) == (apart == 1e-5)
+
+
+def test_one_of_two_batches_is_masked(images):
+    whole = wl.Masked(images[:2], np.zeros((2, 4, 3), bool))
+    net = wl.Conv(3) >> wl.Phi("relu") >> wl.Attention() >> wl.Phi("relu") >> LAST
+    expected = wl.kernels(net, images[:2], images[2:])
+    assert close(wl.kernels(net, whole, images[2:]), expected)
+    assert close([k.T for k in wl.kernels(net, images[2:], whole)], expected)
+
+
 def test_numbers_of_images_share_programs(images):
     """Up to the tile, and beyond it, another number of images compiles nothing."""
     net = wl.cnn(depth=1, window=2, readout="pool", w_std=1.1)
@@ -188,6 +218,16 @@ def test_numbers_of_images_share_programs(images):
         wl.ntk(net, many[:34])
         wl.ntk(net, many[:6], many[:8])
         wl.ntk(wl.cnn(depth=1, window=2, readout="pool", w_std=1.7), many[:35])
+    assert seen.names == []
+
+
+def test_numbers_of_images_share_programs_of_blocks(images):
+    many = np.concatenate([images] * 3)
+    wl.ntk(POOLED, many[:5])
+    wl.ntk(POOLED, many[:3], many[:2])
+    with jax.log_compiles(), Compilations() as seen:
+        wl.ntk(POOLED, many[1:8])
+        wl.ntk(POOLED, many[:4], many[5:8])
     assert seen.names == []
 
 

@@ -74,9 +74,7 @@ def windowed(block: Pair, window: Window, sites: Sites) -> Pair:
     return Pair(total1, total2, minus, above, ntk, block.how)
 
 
-def _reads(
-    q: Array_, window: Window, sites: Sites, dtype: str
-) -> tuple[Array_, Array_, Array_, Array_]:
+def _reads(q: Array_, window: Window, sites: Sites, dtype: str) -> list[Array_]:
     """What belongs to single images: mean variances under the window, deviations, their inverse, halves of shares."""
     table = flat_table(window.tables(sites), sites)
     places = np.where(table < 0, math.prod(sites), table).T.reshape(-1)
@@ -89,8 +87,8 @@ def _reads(
     unit = jnp.where(unit > 0, unit, 1)
     over = jnp.minimum(unit * _inverse(total), 1e18)
     shares = jnp.moveaxis(safe_sqrt(parts) * _inverse(total)[:, None], 1, 0)
-    rounded = (a.astype(dtype) for a in (root / unit, over, math.sqrt(0.5) * shares))
-    return total / window.taps(len(sites)), *rounded
+    rounded = [a.astype(dtype) for a in (root / unit, over, math.sqrt(0.5) * shares)]
+    return [total / window.taps(len(sites)), *rounded]
 
 
 def _inverse(total: Array_) -> Array_:
@@ -101,8 +99,9 @@ def _inverse(total: Array_) -> Array_:
 def _diagonal_sums(value: Array_, window: Window, sites: Sites) -> Array_:
     """Sums over the taps that read both pixels, the same tap on both sides."""
     table = flat_table(window.tables(sites), sites)
-    moves = [_constant(places) for places in table.T]
-    if len(table) == math.prod(sites) and None not in moves:
+    found = [_constant(places) for places in table.T]
+    moves = [move for move in found if move is not None]
+    if len(table) == math.prod(sites) and len(moves) == len(found):
         return _by_moves(value, table, moves)
     if not window.transposed and window.padding != "circular":
         return _by_steps(value, window, sites)

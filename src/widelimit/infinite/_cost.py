@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from widelimit._base.passes import once_for_each_network
 from widelimit._base.structured import Data, as_images
 from widelimit._base.thresholds import BLOCK_ENTRIES, SLICE_PAIRS
 from widelimit.describe import check, check_pixels
 from widelimit.interpret import facts
-from widelimit.layers import Layer, Sites
+from widelimit.layers import Layer, Serial, Sites
 
-from ._demand import demand
 from ._stage import staged
 
 # Nanoseconds for each pair of pixels and layer on one core, by slices and by blocks; and operations.
 _SLICES = {"float32": 2.2, "float64": 5.2}
-_BLOCKS = {"float32": 60.0, "float64": 100.0}
+_BLOCKS = {"float32": 10.0, "float64": 20.0}
 _OPERATIONS = {"float32": 64, "float64": 95}
 _REFERENCE = 1.2e-3  # seconds that a million square roots took where these were measured
 
@@ -84,17 +84,22 @@ def cost_of(net: Layer, inputs: Any) -> Cost:
         return Cost(
             entries, entries * _OPERATIONS[dtype], memory + answer, seconds * _speed(), "slices"
         )
-    entries = pairs * _block_entries(sites) * layers
-    memory = (
-        12 * max(min(BLOCK_ENTRIES, pairs * _block_entries(sites)), _block_entries(sites)) * size
-    )
-    own = 2 if demand(net).own else 1
-    seconds = own * entries * _BLOCKS[dtype] * 1e-9 * _speed()
+    entries = pairs * _block_entries(net, sites, inputs.x1.shape[-1])
+    whole = math.prod(sites) ** 2
+    memory = 12 * max(min(BLOCK_ENTRIES, pairs * whole), whole) * size
+    seconds = entries * _BLOCKS[dtype] * 1e-9 * _speed()
     return Cost(entries, entries * _OPERATIONS[dtype], memory + answer, seconds, "blocks")
 
 
-def _block_entries(sites: Sites) -> int:
-    return math.prod(sites) ** 2
+@once_for_each_network
+def _block_entries(net: Layer, sites: Sites, channels: int) -> int:
+    """Pairs of pixels of one pair of inputs, over all layers: fewer behind pools and strides."""
+    layers = net.layers if isinstance(net, Serial) else (net,)
+    total, left = 0, sites
+    for i, layer in enumerate(layers):
+        total += facts(layer).evaluated * math.prod(left) ** 2
+        left = check_pixels(Serial(*layers[: i + 1]), sites, channels)
+    return max(total, math.prod(sites) ** 2)
 
 
 @functools.cache

@@ -155,8 +155,9 @@ def written(go: Bool[Array, ""] | None, f: Callable[..., T], *given: Any) -> T:
         return f(*given)
     floating = lambda s: jnp.issubdtype(s.dtype, jnp.floating)
     nothing = lambda s: jnp.full(s.shape, jnp.nan if floating(s) else 0, s.dtype)
-    never = lambda *_: jax.tree.map(nothing, jax.eval_shape(f, *given))
-    return jax.lax.cond(go, f, never, *given)
+    once = jax.jit(f, inline=True)  # traced for its shapes, and not again
+    never = lambda *_: jax.tree.map(nothing, once.eval_shape(*given))
+    return jax.lax.cond(go, once, never, *given)
 
 
 def unrolled() -> int:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.compile import quick_jit
+from widelimit._base.compile import light_jit, quick_jit
 from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.thresholds import (
     DEVICE_SLICE_PAIRS,
@@ -210,6 +210,7 @@ class Programs(NamedTuple):
 
 
 WELL, BRIEFLY = Programs.by(jax.jit), Programs.by(quick_jit)
+WELL = WELL._replace(side_of=light_jit(_side_of, static_argnums=(0,)))
 
 
 def going(programs: Programs | None = None) -> np.ndarray | None:

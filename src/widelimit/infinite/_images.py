@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -53,6 +53,7 @@ from ._meet import Meeting
 from ._pair import Pair, doubled
 from ._plan import join, split
 
+S = TypeVar("S", bound="Images")
 _COMPOSITE = Serial, Sum, Residual, Repeat, Concat, Product, Frozen
 _SUMS = AvgPool, Conv, ConvLocal, ConvTranspose, GlobalAvgPool, GlobalSumPool, SumPool
 
@@ -245,7 +246,7 @@ class Images(State, eqx.Module):
         return _met(_multiplied, parts)
 
 
-def _met(how: Callable[[list[Pair]], Pair], parts: Sequence[Images]) -> Images:
+def _met(how: Callable[[list[Pair]], Pair], parts: Sequence[S]) -> S:
     """Signals that became one."""
     with jax.enable_x64(True):
         doubt = sum((part.doubt for part in parts[1:]), parts[0].doubt)

@@ -111,7 +111,8 @@ def mapped(
             return _bounded(sums, *sides, block.how, positive=matrices.positive), 0.0
         known = block.above is None and matrices.positive
         out, doubt = settled(sums, meeting, positive=matrices.positive, known=known, how=block.how)
-        if matrices.shared is None or not matrices.positive:
+        single = block.minus.dtype == jnp.float32  # where it matters, float64 is used instead
+        if matrices.shared is None or not matrices.positive or single:
             return out, doubt
         return _refined(out, block, matrices.shared, meeting), doubt
 

@@ -42,8 +42,8 @@ class Order(NamedTuple):
 
     def meeting(self) -> Meeting:
         """As a part of a state."""
-        same = self.first == self.second
-        return Meeting(*map(jnp.asarray, (self.first, self.second, same)), self.images)
+        first, second = jnp.asarray(self.first), jnp.asarray(self.second)
+        return Meeting(first, second, jnp.asarray(self.first == self.second), self.images)
 
 
 def order(n1: int, n2: int | None, *, own: bool) -> Order:

@@ -13,11 +13,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, is_transformed
-from widelimit._base.compile import light_jit, quick_jit
 from widelimit._base.structured import Graphs, Masked
 from widelimit._base.thresholds import (
     BLOCK_ENTRIES,
-    BRIEF_MATRIX,
     BRIEF_SLICES,
     DIAGONAL_IMAGES,
     DOUBTED,
@@ -29,15 +27,11 @@ from widelimit.describe import check_pixels
 from widelimit.interpret import interpret
 from widelimit.layers import Layer, Sites
 
-from ._block import from_pixels
 from ._cost import cost_of
 from ._demand import Demand, demand, parted
+from ._ends import images_of, kernels_of
 from ._evaluate import Answer, Request
 from ._fast import BRIEFLY, WELL, Programs, Side, going, slice_kernels, tile_side
-from ._images import Images
-from ._layered import kernel_values
-from ._masks import Extras, Read, both
-from ._meet import order, unfolded
 from ._plan import join, split, without_widths
 from ._stage import Stage, staged
 from ._stages import Coarse, coarse_side, coarsened, first_stage
@@ -193,7 +187,7 @@ def _surely(
 ) -> tuple[tuple[Float[Array, "..."], ...], str]:
     """The kernels, and the precision that they needed: behind a pool similar inputs need the digits of float64."""
     out, doubt = _run(net, x1, x2, wanted, kernels, dtype)
-    if dtype == "float64" or is_transformed((net, x1, x2)) or float(jnp.max(doubt)) <= DOUBTED:
+    if dtype == "float64" or is_transformed((net, x1, x2)) or np.asarray(doubt).max() <= DOUBTED:
         return out, dtype
     return _run(net, x1, x2, wanted, kernels, "float64")[0], "float64"
 
@@ -215,64 +209,12 @@ def _run(
     return kernels_of(out, kernels, len(x1), None if x2 is None else len(x2)), out.doubt
 
 
-def kernels_of(
-    state: Images, kernels: tuple[str, ...], n1: int, n2: int | None
-) -> tuple[Float[Array, "..."], ...]:
-    """The kernels from a state, axes (n1, n2, *pixels, *pixels); n2 = None: of one batch with itself."""
-    ask = _answer if is_transformed(state) else _answered
-    return ask((kernels, n1, n2), state)
-
-
-def _answer(asked: tuple[Any, ...], state: Images) -> tuple[Float[Array, "..."], ...]:
-    kernels, n1, n2 = asked
-    listed = order(n1, n2, own=n2 is not None and len(state.pairs.minus) > n1 * n2)
-    values = kernel_values(state.pairs, kernels, state.pairs.size)
-    shape = (len(listed.first), *state.sites, *state.sites)
-    return tuple(unfolded(v.reshape(shape), listed, n2 is None) for v in values)
-
-
-_answered = quick_jit(_answer)
-
-
 def _first_stage(net: Layer, x: Any) -> tuple[Coarse, Layer, Layer] | None:
     """Small blocks are compared entry by entry instead, where inputs are similar (`_linear_map.py`)."""
     sites = tuple(x.shape[1:-1])
     if isinstance(x, Masked | Graphs) or math.prod(sites) ** 3 <= REFINED // 64:
         return None
     return coarsened(net, sites)
-
-
-def images_of(x1: Any, x2: Any, dtype: str, *, own: bool) -> Images:
-    """Two batches of inputs as a state; without the second, the first with itself."""
-    first, second = _read(x1, dtype), None if x2 is None else _read(x2, dtype)
-    if is_transformed((x1, x2)):
-        return _as_images((own, False), first, second)
-    pairs = len(x1) ** 2 // 2 if x2 is None else len(x1) * len(x2)
-    brief = pairs * math.prod(x1.shape[1:-1]) ** 2 <= BRIEF_MATRIX
-    return (_briefly_met if brief else _met)((own, brief), first, second)
-
-
-def _as_images(options: tuple[bool, bool], one: Read, two: Read | None) -> Images:
-    own, brief = options
-    x, extras = one if two is None else both(one, two)
-    meeting = order(len(one[0]), None if two is None else len(two[0]), own=own).meeting()
-    taken = lambda number: jax.tree.map(lambda a: a[number], (x, extras))
-    (x1, extras1), (x2, extras2) = taken(meeting.first), taken(meeting.second)
-    sites = tuple(x.shape[1:-1])
-    sure = jnp.zeros(len(x1), x.dtype)
-    return Images(from_pixels(x1, x2), meeting, extras1, extras2, sure, sites, brief)
-
-
-_met, _briefly_met = light_jit(_as_images), quick_jit(_as_images)
-
-
-def _read(x: Any, dtype: str) -> Read:
-    if isinstance(x, Masked):
-        return jnp.asarray(x.seen, dtype), Extras(mask=jnp.asarray(x.mask))
-    if isinstance(x, Graphs):
-        graph = jnp.swapaxes(jnp.asarray(x.adjacency, jnp.float64), 1, 2)
-        return jnp.asarray(x.x, dtype), Extras(graph=graph)
-    return jnp.asarray(x, dtype), Extras()
 
 
 def _side(sites: Sites, points: int) -> int:

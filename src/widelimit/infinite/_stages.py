@@ -26,6 +26,7 @@ from ._demand import demand
 from ._displacements import dealt, displacements, doubled_up, moved_by
 from ._edges import written
 from ._fast import (
+    BRIEFLY,
     WELL,
     Parts,
     Side,
@@ -149,14 +150,21 @@ def coarse_images(
     """
     sites = tuple(n // c for n, c in zip(coarse.stage.sites, coarse.pool, strict=True))
     a1, a2 = (_pooled(side.end.astype(jnp.float64), coarse) / coarse.scale for side in sides)
-    listed = order(len(a1), None if same else len(a2), own=True)
-    cross, own1, own2 = ([_blocks(part, coarse) for part in parts] for parts in sums)
-    pairs = _added(cross, (1, 0, 3, 2) if same else None)
+    n1, n2 = len(a1), len(a2)
+    listed = order(n1, None if same else n2, own=True)
+    cross, own1, own2 = sums
     if same:  # an image with itself is a pair
-        rows = [None if v is None else v[listed.first, listed.second] for v in pairs]
+        rows = _blocks(cross, coarse, (listed.first, listed.second), exchanged=True)
     else:
-        own = [_added(parts, (0, 1, 3, 2)) for parts in (own1, own2)]
-        rows = [_listed(values) for values in zip(*own, pairs, strict=True)]
+        alone = lambda n: (np.arange(n), np.zeros(n, int))
+        heads = [
+            _blocks(own, coarse, alone(n), exchanged=True) for own, n in ((own1, n1), (own2, n2))
+        ]
+        pairs = np.repeat(np.arange(n1), n2), np.tile(np.arange(n2), n1)
+        found = _blocks(cross, coarse, pairs, exchanged=False)
+        rows = [
+            _listed(own, n1 + n2, v) for own, v in zip(zip(*heads, strict=True), found, strict=True)
+        ]
     a = a1 if same else jnp.concatenate([a1, a2])
     meeting = listed.meeting()
     low, high, ntk = rows
@@ -171,31 +179,18 @@ def coarse_images(
     return Images(block, meeting, Extras(), Extras(), doubt, sites, brief)
 
 
-def _listed(parts: tuple[Array_ | None, ...]) -> Any:
+def _listed(heads: tuple[Array_ | None, ...], images: int, pairs: Array_ | None) -> Any:
     """Own blocks, then all pairs, as one list; own blocks have no tangent kernel."""
-    one, two, pairs = parts
     if pairs is None:
         return None
-    flat = pairs.reshape(-1, *pairs.shape[2:])
-    blank = lambda n: jnp.zeros((n, *flat.shape[1:]), flat.dtype)
-    n1, n2 = pairs.shape[:2]
-    heads = [blank(n) if v is None else v[:, 0] for v, n in ((one, n1), (two, n2))]
-    return jnp.concatenate([*heads, flat])
+    own = [value for value in heads if value is not None]
+    head = own or [jnp.zeros((images, *pairs.shape[1:]), pairs.dtype)]
+    return jnp.concatenate([*head, pairs])
 
 
 _settled, _briefly_settled = (
     compiled(coarse_images, static_argnums=(0, 1, 2)) for compiled in (light_jit, quick_jit)
 )
-
-
-def _added(parts: list[list[Any]], exchanged: tuple[int, ...] | None) -> list[Any]:
-    """All together, and with the exchanged ones, of axes (n1, n2, pixels, pixels)."""
-    total: list[Any] = []
-    for values in zip(*parts, strict=True):
-        total.append(None if values[0] is None else sum(values[1:], values[0]))
-    if exchanged is None:
-        return total
-    return [None if v is None else v + v.transpose(exchanged) for v in total]
 
 
 def _pooled(end: Array_, coarse: Coarse) -> Array_:
@@ -208,19 +203,37 @@ def _pooled(end: Array_, coarse: Coarse) -> Array_:
     return summed.reshape(-1, end.shape[-1]).T
 
 
-def _blocks(parts: Parts, coarse: Coarse) -> list[Any]:
-    """From (*displacements, *pixels, n1, n2) to (n1, n2, pixels, pixels)."""
+def _blocks(
+    parts: list[Parts],
+    coarse: Coarse,
+    pairs: tuple[Int[np.ndarray, " pairs"], Int[np.ndarray, " pairs"]],
+    *,
+    exchanged: bool,
+) -> list[Any]:
+    """From sums of axes (*displacements, *pixels, n1, n2) to blocks of these pairs, axes (pairs, pixels, pixels).
+
+    `exchanged`: half the displacements were summed; the others are the same with images and pixels exchanged.
+    """
     k = len(coarse.pool)
     room = [n // c for n, c in zip(coarse.stage.around, coarse.pool, strict=True)]
     fine = [n // c for n, c in zip(coarse.stage.sites, coarse.pool, strict=True)]
     places = np.stack(np.meshgrid(*map(np.arange, fine), indexing="ij"), -1).reshape(-1, k)
     away = (places[None] - places[:, None]) % np.array(room)  # (p', r', axes)
     index = tuple(away[..., i] for i in range(k)) + tuple(places[:, None, i] for i in range(k))
+    first, second = pairs
 
-    def block(v: Array_ | None) -> Any:
-        return None if v is None else jnp.moveaxis(v[index], (2, 3), (0, 1)) / coarse.scale**2
+    def block(given: tuple[Any, ...]) -> Any:
+        if given[0] is None:
+            return None
+        total = functools.reduce(jnp.add, given)[index]  # (p', r', n1, n2)
+        flat = total.reshape(*total.shape[:2], -1)
+        found = flat[:, :, first * total.shape[3] + second]
+        if exchanged:
+            back = second * total.shape[3] + first if total.shape[3] > 1 else first
+            found = found + jnp.swapaxes(flat[:, :, back], 0, 1)
+        return jnp.moveaxis(found, 2, 0) / coarse.scale**2
 
-    return [*map(block, parts)]
+    return [*map(block, zip(*parts, strict=True))]
 
 
 def coarse_side(coarse: Coarse, points: int) -> int:
@@ -234,8 +247,10 @@ def coarse_side(coarse: Coarse, points: int) -> int:
 
 def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool) -> Images:
     """Two batches of images behind the first pool."""
-    one = WELL.side_of(coarse.stage, numbers, x1, going())
-    two = one if x2 is None else WELL.side_of(coarse.stage, numbers, x2, going())
+    here = jax.default_backend() == "cpu"
+    side_of = (BRIEFLY if here else WELL).side_of  # pairs cost so much more
+    one = side_of(coarse.stage, numbers, x1, going())
+    two = one if x2 is None else side_of(coarse.stage, numbers, x2, going())
     same = x2 is None
 
     def sums(wanted: tuple[str, ...], first: Side, second: Side, *, own: bool) -> list[Parts]:

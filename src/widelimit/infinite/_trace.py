@@ -18,10 +18,10 @@ from widelimit.interpret import Visit, facts, interpret, visits
 from widelimit.layers import Dense, Layer, Phi, Repeat, Residual, Serial
 
 from ._correlation import as_points, correlation
+from ._ends import images_of, kernels_of
 from ._evaluate import Request, choose_series, scope_of, sizes_of
 from ._pair import Pair
 from ._plan import split
-from ._spatial import images_of, kernels_of
 
 Layers = Float[Tensor, "layers n1 n2"]
 Pairs = Float[Array, "n1 n2"]
