@@ -73,6 +73,16 @@ def test_filled_tiles_are_the_kernel(net, kernel, seed):
     np.testing.assert_allclose(gram.diagonal(x), np.diagonal(direct(net, x)), rtol=1e-13)
 
 
+def test_small_tiles_of_a_regression_are_the_kernel(seed):
+    x, y = table(seed, n=150)
+    model = NTKRegressor(**RAW).fit(x, y)
+    problem, new = model._fit.problem, x[:140] + 0.5
+    direct = lambda a, b=None: wl.ntk(model.network_, a, b)
+    np.testing.assert_allclose(problem.gram(), direct(x), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(problem.cross(new), direct(new, x), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(problem.combine(new, y[:, None]), direct(new, x) @ y[:, None])
+
+
 # Regression
 
 
