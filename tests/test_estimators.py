@@ -24,6 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import widelimit as wl
 from widelimit.estimators import NetworkKernel, NTKClassifier, NTKRegressor
 from widelimit.infinite import prepare
+from widelimit.regression import average_outer_product, input_gradients
 
 RAW = {"standardise": False, "ridge": 0.1}
 
@@ -70,6 +71,16 @@ def test_filled_tiles_are_the_kernel(net, kernel, seed):
     np.testing.assert_allclose(gram(x), direct(net, x), rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(gram(x2, x), direct(net, x2, x), rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(gram.diagonal(x), np.diagonal(direct(net, x)), rtol=1e-13)
+
+
+def test_small_tiles_of_a_regression_are_the_kernel(seed):
+    x, y = table(seed, n=150)
+    model = NTKRegressor(**RAW).fit(x, y)
+    problem, new = model._fit.problem, x[:140] + 0.5
+    direct = lambda a, b=None: wl.ntk(model.network_, a, b)
+    np.testing.assert_allclose(problem.gram(), direct(x), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(problem.cross(new), direct(new, x), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(problem.combine(new, y[:, None]), direct(new, x) @ y[:, None])
 
 
 # Regression
@@ -388,6 +399,70 @@ def test_of_many_rows_some_choose_the_ridge(seed, monkeypatch, capsys):
     assert len(rows) == len(errors) == 40
 
 
+# What is chosen from the data
+
+
+def test_gradients_are_those_of_the_function(seed):
+    """Against difference quotients, and finite where points are equal, opposite, parallel or zero."""
+    rng = np.random.default_rng(seed)
+    known, dual = rng.standard_normal((30, 4)), rng.standard_normal((30, 2))
+    known[1], known[2], known[3], known[4] = known[0], -known[0], 0, known[0] * (1 + 1e-12)
+    kernel, x = (
+        prepare(NTKRegressor().fit(known, dual).network_, "ntk"),
+        rng.standard_normal((5, 4)),
+    )
+    found = input_gradients(kernel, x, known, dual)
+    assert found.shape == (2, 5, 4)
+    for j in range(4):
+        step = 1e-5 * np.eye(4)[j]
+        slope = (kernel(x + step, known) - kernel(x - step, known)) @ dual / 2e-5
+        np.testing.assert_allclose(found[:, :, j], slope.T, rtol=1e-6, atol=1e-7)
+    assert np.isfinite(input_gradients(kernel, known, known, dual)).all()
+    flat = input_gradients(kernel, x, known, dual).reshape(10, 4)
+    outer = average_outer_product(kernel, x, known, dual)
+    np.testing.assert_allclose(outer, flat.T @ flat / 5, rtol=1e-12)
+
+
+def test_columns_that_matter_are_found(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((150, 6))
+    y = np.sin(2 * x[:, 1]) * np.where(x[:, 4] > 0, 1.0, -1.0)
+    plain = NTKRegressor().fit(x[:100], y[:100])
+    model = NTKRegressor(feature_rounds=2, feature_form="diagonal").fit(x[:100], y[:100])
+    assert model.feature_rounds_ > 0
+    assert set(np.argsort(model.feature_importances_)[-2:]) == {1, 4}
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    assert np.trace(model.feature_matrix_) == pytest.approx(6)
+    assert model.score(x[100:], y[100:]) > plain.score(x[100:], y[100:]) + 0.1
+    wl.estimators.save(model, tmp_path / "model.npz")
+    again = wl.estimators.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.predict(x), model.predict(x))
+    np.testing.assert_array_equal(again.feature_matrix_, model.feature_matrix_)
+
+
+def test_nothing_is_learnt_from_noise(seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.standard_normal((60, 3)), rng.uniform(size=60) < 0.5
+    model = NTKClassifier(search="auto", feature_form="full").fit(x, y)
+    assert model.feature_rounds_ == 0
+    np.testing.assert_array_equal(model.feature_matrix_, np.eye(3))
+    assert [line["change"] for line in model.search_ if line["taken"]] == [{}]
+    np.testing.assert_allclose(model.predict_proba(x), NTKClassifier().fit(x, y).predict_proba(x))
+
+
+def test_a_search_finds_what_is_better_for_certain(seed):
+    rng = np.random.default_rng(seed)
+    x = np.stack([rng.integers(0, 8, 100), rng.standard_normal(100)], axis=1)
+    y = np.isin(x[:, 0], [1, 4, 6])
+    model = NTKClassifier(search="network", categories=0).fit(x, y)
+    taken = next(line for line in model.search_ if line["taken"])
+    assert taken["change"] == {"categories": 10}
+    assert taken["gain"] > taken["margin"] > 0
+    assert model._scaling(x).shape == (100, 10)
+    with pytest.raises(ValueError, match="a network was given"):
+        NTKClassifier(wl.mlp(1), search="auto").fit(x, y)
+
+
 # The kernel object
 
 
@@ -504,6 +579,10 @@ def test_one_class():
         ({"time": 1.0, "ridge": "evidence"}, ValueError, "posterior"),
         ({"time": 1.0, "solver": "cg"}, ValueError, "eigendecomposition"),
         ({"activation": "sign"}, ValueError, "tangent kernel"),
+        ({"search": "grid"}, ValueError, "'network' or 'auto'"),
+        ({"feature_form": "round"}, ValueError, "'diagonal', 'full' or 'auto'"),
+        ({"feature_rounds": -1}, ValueError, "feature_rounds"),
+        ({"categories": 2.5}, TypeError, "integer"),
     ],
 )
 def test_bad_options_are_refused(options, error, words, seed):

@@ -27,6 +27,7 @@ class Scaling:
         values: The value that it looks for.
         shares: How often that occurs.
         sizes: What it is multiplied by: the indicators of a column have variance 1 together.
+        features: What the points are multiplied by in the end, shape (D, D), or nothing.
         factor: What all is multiplied by, so that the mean squared entry is 1.
     """
 
@@ -39,6 +40,7 @@ class Scaling:
     values: np.ndarray = dataclasses.field(default_factory=_none)
     shares: np.ndarray = dataclasses.field(default_factory=_none)
     sizes: np.ndarray = dataclasses.field(default_factory=_none)
+    features: np.ndarray = dataclasses.field(default_factory=_none)
     factor: float = 1.0
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -53,6 +55,13 @@ class Scaling:
         if self.sphere:
             length = np.linalg.norm(out, axis=1, keepdims=True)
             out *= np.sqrt(out.shape[1]) / np.where(length > 0, length, 1)
+        return out @ self.features if len(self.features) else out
+
+    def by_column(self, shares: np.ndarray) -> np.ndarray:
+        """Numbers for points' columns, shape (D,), added up for the columns of x, shape (d,)."""
+        d = len(self.mean)
+        out = shares[:d].copy()
+        np.add.at(out, self.columns, shares[d:])
         return out
 
 

@@ -43,6 +43,9 @@ def to_state(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             arrays[f"x_{field.name}"] = value
     if "feature_names_in_" in vars(model):
         header["features"] = list(map(str, model.feature_names_in_))
+    if "feature_matrix_" in vars(model):
+        header["feature_rounds"] = model.feature_rounds_
+        arrays["feature_matrix"] = model.feature_matrix_
     if isinstance(model, NTKRegressor):
         header["flat"] = model._flat
         arrays["y_scale"] = model._scale
@@ -69,6 +72,9 @@ def from_state(cls: type, header: dict[str, Any], arrays: dict[str, np.ndarray])
     t = math.inf if header["time"] is None else header["time"]
     problem = Problem(prepare(model.network_, header["kernel"]), data)
     model._fit = Ridge(problem, header["ridge"], arrays["dual"], t, outcome=outcome)
+    if "feature_rounds" in header:
+        model.feature_rounds_ = header["feature_rounds"]
+        model.feature_matrix_ = arrays["feature_matrix"]
     if cls is NTKRegressor:
         model._flat = header["flat"]
         model._scale = arrays["y_scale"]

@@ -18,6 +18,8 @@ from ._family import Family as Family
 from ._family import family_of as family_of
 from ._fit import fit as fit
 from ._fitted import Ridge as Ridge
+from ._gradients import average_outer_product as average_outer_product
+from ._gradients import input_gradients as input_gradients
 from ._gram import gram as gram
 from ._kernel import FunctionKernel as FunctionKernel
 from ._kernel import Kernel as Kernel

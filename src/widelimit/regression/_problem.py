@@ -1,6 +1,7 @@
 """What is learnt: points, targets and a kernel, checked before any work."""
 
 import dataclasses
+import itertools
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +15,8 @@ from widelimit.linalg import TiledGram
 from ._data import Data, NewPoints, Points, Targets
 from ._kernel import Answer, Kernel
 
+_BRIEF = 640  # points up to which small tiles, of a program that compiles fast, are done sooner
+_BRIEF_TILE = 128  # rows of such a tile
 _WHOLE = 6000  # points whose matrix a network's kernel computes at once, by one program
 _TILE = 2048  # rows of a tile otherwise
 
@@ -70,18 +73,33 @@ class Problem:
 
     def tiled(self) -> TiledGram:
         """K as an operator, nothing of it computed yet."""
-        known = isinstance(self.kernel, PreparedKernel) and not self.kernel.pixels
-        whole = known and len(self.x) <= _WHOLE
-        return TiledGram(self.kernel, self.x, tile=_WHOLE if whole else _TILE)
+        if self._vectors and len(self.x) <= _WHOLE:
+            tile = _BRIEF_TILE if len(self.x) <= _BRIEF else _WHOLE
+            return TiledGram(self.kernel, self.x, tile=tile)
+        return TiledGram(self.kernel, self.x, tile=_TILE)
+
+    @property
+    def _vectors(self) -> bool:
+        return isinstance(self.kernel, PreparedKernel) and not self.kernel.pixels
 
     def cross(self, points: NewPoints) -> Float[np.ndarray, "m n"]:
         """Kernel of new points with the training points."""
-        return checked(np.asarray(self.kernel(points, self.x)))
+        if not self._vectors or max(len(points), len(self.x)) > _BRIEF:
+            return checked(np.asarray(self.kernel(points, self.x)))
+        out = np.empty((len(points), len(self.x)))
+        for i, j in itertools.product(
+            range(0, len(points), _BRIEF_TILE), range(0, len(self.x), _BRIEF_TILE)
+        ):
+            rows, columns = slice(i, i + _BRIEF_TILE), slice(j, j + _BRIEF_TILE)
+            out[rows, columns] = self.kernel(points[rows], self.x[columns])
+        return checked(out)
 
     def combine(
         self, points: NewPoints, dual: Float[np.ndarray, "n k"]
     ) -> Float[np.ndarray, "m k"]:
         """The sum of the kernels of the training points, weighted by `dual`, at new points."""
+        if self._vectors and max(len(points), len(self.x)) <= _BRIEF:
+            return checked(self.cross(points) @ dual)
         return checked(np.asarray(self.kernel.matvec(points, self.x, dual)))
 
     def prior(self, points: NewPoints) -> Float[np.ndarray, "m m"]:
