@@ -61,7 +61,7 @@ class NetworkGram:
         self.size, self.mesh = len(x), mesh
         request = request._replace(form=without_widths(request.form))
         self._request, self._points = request, x
-        self.precision = precision
+        self.precision, exact = precision, np.zeros(0)
         if like is None:
             wide = Inputs(x.astype(np.float64), None, True, np.dtype(float))
             exact = np.asarray(diagonal(request, wide)[0])
