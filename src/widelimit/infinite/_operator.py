@@ -14,7 +14,7 @@ from widelimit._base.thresholds import (
     REPRESENTABLE,
     TILE_SIDE,
 )
-from widelimit._base.types import Tensor
+from widelimit._base.types import Self, Tensor
 
 from ._correlation import as_points
 from ._dealt import columns, look_for_near, some_rows, symmetric_product
@@ -48,6 +48,8 @@ class NetworkGram:
         size: The number of points.
         precision: Of the entries.
         mesh: The devices.
+        rough: Whether nearly parallel pairs are computed as all others: to 1e-4 of the kernel at
+            worst, in float32. For iterations whose residual is computed with care.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class NetworkGram:
         mesh: Mesh | None = None,
         like: "NetworkGram | None" = None,
     ):
-        self.size, self.mesh = len(x), mesh
+        self.size, self.mesh, self.rough = len(x), mesh, False
         request = request._replace(form=without_widths(request.form))
         self._request, self._points = request, x
         self.precision, exact = precision, np.zeros(0)
@@ -87,6 +89,16 @@ class NetworkGram:
                 self._near, self._diagonal = like._near, like._diagonal
             self._fused = self._look_for_kernel(request.wanted[0])
 
+    def roughly(self) -> Self:
+        """This operator, rough from now on, unless its few features make all pairs nearly parallel."""
+        self.rough = self._x.shape[1] > FEW_FEATURES
+        return self
+
+    def settle(self) -> bool:
+        """Become careful; whether that makes a difference."""
+        changed, self.rough = self.rough and self._near is not None, False
+        return changed
+
     def careful(self) -> "NetworkGram":
         """The same matrix with entries in float64."""
         if self.precision == "float64":
@@ -97,8 +109,12 @@ class NetworkGram:
     def _look_for_kernel(self, kind: str) -> Fused | None:
         """The product by a kernel of the device's own, where there is one and no pair needs care."""
         profiles = self._extra.profiles
-        narrow = self.precision == "float32" and self._near is None
-        if not narrow or self._plan.path != "profile" or profiles is None or not hopper():
+        if (
+            self.precision != "float32"
+            or self._plan.path != "profile"
+            or profiles is None
+            or not hopper()
+        ):
             return None
         points = as_points(self._x[: self.size])
         edge = evaluator(self._plan, self._numbers, self._extra).sizes(points)
@@ -132,13 +148,15 @@ class NetworkGram:
     def _by_tiles(self, columns: Float[Array, "n k"]) -> Float[Array, "n k"]:
         below = ((0, len(self._x) - self.size), (0, 0))
         wide, how = jnp.pad(columns, below), (self._plan, self._side, self.mesh)
-        out = symmetric_product(*how, self._numbers, self._x, wide, self._extra, self._near)
+        near = None if self.rough else self._near
+        out = symmetric_product(*how, self._numbers, self._x, wide, self._extra, near)
         return out[: self.size]
 
     def _by_kernel(self, columns: Float[Array, "n k"]) -> Float[Array, "n k"] | None:
         """The same by the device's own kernel, whose first product is checked; None: not served."""
         fused = self._fused
-        if fused is None or not fused.serves(columns.shape[1]):
+        careful = self._near is not None and not self.rough
+        if fused is None or careful or not fused.serves(columns.shape[1]):
             return None
         if fused.tried:
             return fused(columns)
