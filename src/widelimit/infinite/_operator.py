@@ -23,6 +23,7 @@ from ._fused import Fused
 from ._hopper import served as hopper
 from ._host import second_moments
 from ._plan import without_widths
+from ._powers import all_powers
 from ._products import diagonal
 from ._tile import evaluator
 
@@ -81,7 +82,8 @@ class NetworkGram:
             points[: self.size] = made.x1[: self.size]
             self._x = devices.everywhere(mesh, points)
             self._plan, self._numbers = made.plan, made.numbers
-            self._extra = made.extra._replace(counts=None)
+            powers = all_powers(made.extra.profiles, request.wanted, self.precision)
+            self._extra = made.extra._replace(counts=None, powers=powers)
             if like is None:
                 self._near = _near_tiles(mesh, self._x, self._side, self.size)
                 self._diagonal = devices.everywhere(mesh, exact)
