@@ -11,6 +11,9 @@ import numpy as np
 import widelimit as wl
 from widelimit.linalg import _checkpoint, conjugate_gradients
 
+KILL = int(signal.SIGKILL)
+HEARTBEAT = 30
+
 
 def problem():
     x = np.random.default_rng(0).standard_normal((200, 12))
@@ -23,8 +26,8 @@ def solve(mesh=None, **more):
     return conjugate_gradients(gram, y, 0.1, rank=20, tolerance=1e-12, **more)
 
 
-def run(port, count, index, folder, victim, signal_number):
-    """Solve with the others; the victim is struck at its sixth step."""
+def run(port, count, index, folder, victim, at):
+    """Solve with the others; the victim is killed at a step."""
     folder = Path(folder)
     sys.stderr = (folder / f"words_{index}").open("w", buffering=1)
     jax.config.update("jax_compilation_cache_dir", str(folder / "programs"))
@@ -32,17 +35,10 @@ def run(port, count, index, folder, victim, signal_number):
     _checkpoint._SECONDS = -1.0
 
     def strike(step):
-        if index == victim and step == 6:
-            os.kill(os.getpid(), signal_number) if signal_number else _fail()
+        if index == victim and step == at:
+            os.kill(os.getpid(), KILL)
 
-    with wl.processes(f"127.0.0.1:{port}", count, index, heartbeat=10) as mesh:
+    with wl.processes(f"127.0.0.1:{port}", count, index, heartbeat=HEARTBEAT) as mesh:
         found = solve(mesh, callback=strike, checkpoint=folder / "state.npz")
     if index == 0:
         np.savez(folder / "found.npz", x=found.x, steps=found.steps)
-
-
-def _fail():
-    raise MemoryError("there is no more")
-
-
-KILL = int(signal.SIGKILL)

@@ -352,10 +352,11 @@ def test_in_one_piece_as_on_a_gpu(net, path, second):
     with jax.enable_x64(True):
         request = Request(form, numbers, ("nngp", "ntk"), path=path)
         given = for_device(request, inputs)
-        found, nearest = _whole(*given, None)
+        found, nearest = _whole(*given)
         if path == "profile":
-            powers = tuple(placed(given[-1].profiles, kind, "float32") for kind in request.wanted)
-            found += _whole(*given, powers)[0]
+            powers = placed(given[-1].profiles, request.wanted, "float32")
+            assert powers is not None
+            found += _whole(*given[:-1], given[-1]._replace(powers=powers))[0]
     exact = wl.kernels(net, x1.astype(float), x2.astype(float) if second else None)
     for matrix, other in zip(found, [*exact] * (len(found) // 2), strict=True):
         np.testing.assert_allclose(matrix, other, rtol=2e-5, atol=2e-6 * np.abs(other).max())

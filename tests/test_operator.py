@@ -72,6 +72,24 @@ def test_single_precision_is_refined_to_a_residual_in_double_precision():
     assert hopeless.residual < 1e-13
 
 
+def test_clusters_are_iterated_roughly_and_solved_exactly():
+    rng = np.random.default_rng(4)
+    x = np.repeat(points(30, 12), 10, axis=0) + 1e-3 * rng.standard_normal((300, 12))
+    x[5] = x[6]
+    kernel, y = wl.prepare(wl.mlp(3)), rng.standard_normal(300)
+    rough = kernel.operator(x, "float32").roughly()
+    matrix, exact = kernel(x), rough.careful()
+    v = np.ones(300)
+    error = np.abs(rough @ v - matrix @ v).max() / (matrix @ v).max()
+    assert 1e-7 < error < 1e-4
+    system = linalg.System(rough, 1e-4, exact=exact, rank=30)
+    solution = system.solve(y, tolerance=1e-9)
+    assert solution.converged
+    assert not rough.rough  # what it gave up when it stood in the way
+    left = y - (matrix + 1e-4 * np.eye(300)) @ solution.x
+    assert np.linalg.norm(left) < 2e-9 * np.linalg.norm(y)
+
+
 class Stop(Exception):
     pass
 

@@ -97,3 +97,53 @@ def test_what_is_no_store_or_another_matrix_is_refused(folder, tmp_path):
     assert not (tmp_path / "new").exists()
     with pytest.raises(ValueError, match=r"share is \(i, n\)"):
         wl.gram(NET, X, store=folder, share=(2, 2))
+
+
+def test_a_matrix_on_disk_stands_for_points(folder):
+    stored, y = wl.gram(NET, X, store=folder, tile=8), np.sin(X[:, :2])
+    new = X[:5] + 0.1
+    for solver in ("cholesky", "cg"):
+        model = wl.ridge(None, stored, y, 0.1, kernel="precomputed", solver=solver, tolerance=1e-10)
+        right = wl.ridge(NET, X, y, 0.1).predict(new)
+        for given in (new, wl.ntk(NET, new, X)):
+            np.testing.assert_allclose(model.predict(given), right, rtol=1e-6)
+    with pytest.raises(ValueError, match="y has 3 rows; the stored kernel is that of 23"):
+        wl.ridge(None, stored, y[:3], kernel="precomputed")
+    (folder / "c/0/0").unlink()
+    with pytest.raises(ValueError, match=r"1 tiles of .* are missing; call gram again"):
+        wl.ridge(None, stored, y, kernel="precomputed")
+
+
+def test_two_runs_fill_one_store(folder):
+    """Each computes what it finds missing; a tile that both compute is the same."""
+    with ThreadPoolExecutor(2) as pool:
+        both = pool.map(lambda _: wl.gram(None, X, kernel=slow, store=folder, tile=6), range(2))
+        stored = next(iter(both))
+    np.testing.assert_allclose(stored.dense(), X @ X.T, rtol=1e-14)
+
+
+def test_a_full_disk_is_named_and_what_was_written_stays(folder, monkeypatch):
+    wl.gram(None, X, kernel=slow, store=folder, tile=12, share=(0, 2))
+    files = lambda: {p for p in (folder / "c").rglob("*") if p.is_file()}
+    before = files()
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(os, "rename", full)
+    monkeypatch.setattr("pathlib.Path.replace", full)
+    with pytest.raises(ValueError, match=r"Tile \(\d, \d\) .* cannot be written: .*No space left"):
+        wl.gram(None, X, kernel=slow, store=folder, tile=12)
+    monkeypatch.undo()
+    assert before <= files()
+    assert not wl.gram(None, X, kernel=slow, store=folder, tile=12).missing
+
+
+def test_a_bad_row_is_named_before_any_work(folder):
+    bad = X.copy()
+    bad[7, 2] = np.nan
+    with pytest.raises(ValueError, match=r"Row 7 of x"):
+        wl.gram(NET, bad, store=folder)
+    with pytest.raises(ValueError, match=r"x contains 1 NaN.* index \(7, 2\)"):
+        wl.ridge(NET, bad, np.ones(23), solver="cg")

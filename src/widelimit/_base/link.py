@@ -7,6 +7,8 @@ import sys
 import threading
 import time
 
+import jax
+
 _BYE, _ALIVE, _FAILED = b"q", b".", b"!"
 GONE = 75  # the exit status of a process that stops because another has: try again
 
@@ -78,6 +80,9 @@ class Link:
 
     def fail(self, error: BaseException) -> None:
         """This process has failed: the others are told."""
+        if isinstance(error, jax.errors.JaxRuntimeError):
+            # As a rule a collective whose partner is gone, of which the other thread is about to hear.
+            time.sleep(min(self._heartbeat / 4, 5.0))
         if not self._over.is_set():
             self._over.set()
             self._tell(

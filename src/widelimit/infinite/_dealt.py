@@ -15,7 +15,7 @@ from widelimit._base.thresholds import MATVEC_ENTRIES, NEARLY_PARALLEL
 from ._correlation import as_points, cosines, map_correlation
 from ._matrix import gram, triangle
 from ._plan import Numbers, Plan
-from ._tile import Extra, evaluator
+from ._tile import ByProfile, Extra, evaluator
 
 
 @functools.partial(jax.jit, static_argnums=(0, 2))
@@ -76,8 +76,14 @@ def _share_of_product(
 ) -> Float[Array, "n k"]:
     """What this device's tiles add to the product; n is a multiple of the side of a tile."""
     evaluate, points = evaluator(plan, numbers, extra), as_points(x)
-    edge, narrow = evaluate.sizes(points), v.astype(x.dtype)
-    rows, many = x.shape[0], x.shape[0] // side
+    edge, rows, many = evaluate.sizes(points), x.shape[0], x.shape[0] // side
+    size = jnp.ones(rows)
+    if isinstance(evaluate, ByProfile):  # sizes go to the vectors rather than to every entry
+        size = jnp.broadcast_to(jnp.asarray(edge), (rows,))
+    wide = v * size[:, None]
+    largest = jnp.max(jnp.abs(wide), axis=0)
+    scale = jnp.where(largest > 0, largest, 1)
+    narrow = (wide / scale[None, :]).astype(x.dtype)
 
     def add(j: Int[Array, ""], out: Float[Array, "n k"]) -> Float[Array, "n k"]:
         i = j * devices.count(mesh) + devices.index(mesh)
@@ -90,12 +96,16 @@ def _share_of_product(
         units = _cut(points.unit, start1, side), _cut(points.unit, start2, side)
 
         def then(minus: Float[Array, "r c"], plus: Float[Array, "r c"]) -> tuple[Array, Array]:
-            tile = jnp.where(other, evaluate.tile(minus, plus, edge1, edge2)[0], 0)
-            return _times(tile, v2), _times(tile.T, v1)
+            if isinstance(evaluate, ByProfile):
+                (tile,) = evaluate.normalised(minus, plus)
+            else:
+                (tile,) = evaluate.tile(minus, plus, edge1, edge2)
+            tile = jnp.where(other, tile, 0)
+            return _times(tile, v2, 1), _times(tile, v1, 0)
 
         def plain() -> tuple[Array, Array]:
             rho = cosines(*units)
-            return then(jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0))
+            return then(jnp.abs(1 - rho), jnp.abs(1 + rho))
 
         careful = lambda: map_correlation(then, *units, start1 - start2, pairs=rows * rows)
         down, across = plain() if near is None else jax.lax.cond(near[i], careful, plain)
@@ -106,15 +116,19 @@ def _share_of_product(
         return out
 
     mine = _shared(mesh, many * (many + 1) // 2)
-    return jax.lax.fori_loop(jnp.int32(0), mine, add, jnp.zeros(v.shape, jnp.float64))
+    out = jax.lax.fori_loop(jnp.int32(0), mine, add, jnp.zeros(v.shape, jnp.float64))
+    return out * scale[None, :] * size[:, None]
 
 
-def _times(tile: Float[Array, "r c"], v: Float[Array, "c k"]) -> Float[Array, "r k"]:
-    if jax.default_backend() == "cpu" or tile.dtype == jnp.float64:
-        return jnp.matmul(tile, v, precision=jax.lax.Precision.HIGHEST)
-    if v.shape[1] == 1:  # fused with the entries
-        return jnp.sum(tile * v[:, 0], axis=1)[:, None]
-    return jnp.matmul(tile, v, precision=jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3)
+def _times(tile: Float[Array, "r c"], v: Float[Array, "n k"], axis: int) -> Float[Array, "m k"]:
+    """The tile times v, summed over an axis; for one vector in the pass that computes the entries."""
+    if v.shape[1] == 1:
+        line = v[None, :, 0] if axis == 1 else v
+        return jnp.sum(tile * line, axis=axis)[:, None]
+    precision = jax.lax.Precision.HIGHEST
+    if jax.default_backend() != "cpu" and tile.dtype == jnp.float32:
+        precision = jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3
+    return jnp.matmul(tile if axis == 1 else tile.T, v, precision=precision)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))

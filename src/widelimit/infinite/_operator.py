@@ -14,7 +14,7 @@ from widelimit._base.thresholds import (
     REPRESENTABLE,
     TILE_SIDE,
 )
-from widelimit._base.types import Tensor
+from widelimit._base.types import Self, Tensor
 
 from ._correlation import as_points
 from ._dealt import columns, look_for_near, some_rows, symmetric_product
@@ -23,6 +23,7 @@ from ._fused import Fused
 from ._hopper import served as hopper
 from ._host import second_moments
 from ._plan import without_widths
+from ._powers import all_powers
 from ._products import diagonal
 from ._tile import evaluator
 
@@ -48,6 +49,8 @@ class NetworkGram:
         size: The number of points.
         precision: Of the entries.
         mesh: The devices.
+        rough: Whether nearly parallel pairs are computed as all others: to 1e-4 of the kernel at
+            worst, in float32. For iterations whose residual is computed with care.
     """
 
     def __init__(
@@ -58,10 +61,10 @@ class NetworkGram:
         mesh: Mesh | None = None,
         like: "NetworkGram | None" = None,
     ):
-        self.size, self.mesh = len(x), mesh
+        self.size, self.mesh, self.rough = len(x), mesh, False
         request = request._replace(form=without_widths(request.form))
         self._request, self._points = request, x
-        self.precision = precision
+        self.precision, exact = precision, np.zeros(0)
         if like is None:
             wide = Inputs(x.astype(np.float64), None, True, np.dtype(float))
             exact = np.asarray(diagonal(request, wide)[0])
@@ -79,13 +82,24 @@ class NetworkGram:
             points[: self.size] = made.x1[: self.size]
             self._x = devices.everywhere(mesh, points)
             self._plan, self._numbers = made.plan, made.numbers
-            self._extra = made.extra._replace(counts=None)
+            powers = all_powers(made.extra.profiles, request.wanted, self.precision)
+            self._extra = made.extra._replace(counts=None, powers=powers)
             if like is None:
                 self._near = _near_tiles(mesh, self._x, self._side, self.size)
                 self._diagonal = devices.everywhere(mesh, exact)
             else:
                 self._near, self._diagonal = like._near, like._diagonal
             self._fused = self._look_for_kernel(request.wanted[0])
+
+    def roughly(self) -> Self:
+        """This operator, rough from now on, unless its few features make all pairs nearly parallel."""
+        self.rough = self._x.shape[1] > FEW_FEATURES
+        return self
+
+    def settle(self) -> bool:
+        """Become careful; whether that makes a difference."""
+        changed, self.rough = self.rough and self._near is not None, False
+        return changed
 
     def careful(self) -> "NetworkGram":
         """The same matrix with entries in float64."""
@@ -97,8 +111,12 @@ class NetworkGram:
     def _look_for_kernel(self, kind: str) -> Fused | None:
         """The product by a kernel of the device's own, where there is one and no pair needs care."""
         profiles = self._extra.profiles
-        narrow = self.precision == "float32" and self._near is None
-        if not narrow or self._plan.path != "profile" or profiles is None or not hopper():
+        if (
+            self.precision != "float32"
+            or self._plan.path != "profile"
+            or profiles is None
+            or not hopper()
+        ):
             return None
         points = as_points(self._x[: self.size])
         edge = evaluator(self._plan, self._numbers, self._extra).sizes(points)
@@ -132,13 +150,15 @@ class NetworkGram:
     def _by_tiles(self, columns: Float[Array, "n k"]) -> Float[Array, "n k"]:
         below = ((0, len(self._x) - self.size), (0, 0))
         wide, how = jnp.pad(columns, below), (self._plan, self._side, self.mesh)
-        out = symmetric_product(*how, self._numbers, self._x, wide, self._extra, self._near)
+        near = None if self.rough else self._near
+        out = symmetric_product(*how, self._numbers, self._x, wide, self._extra, near)
         return out[: self.size]
 
     def _by_kernel(self, columns: Float[Array, "n k"]) -> Float[Array, "n k"] | None:
         """The same by the device's own kernel, whose first product is checked; None: not served."""
         fused = self._fused
-        if fused is None or not fused.serves(columns.shape[1]):
+        careful = self._near is not None and not self.rough
+        if fused is None or careful or not fused.serves(columns.shape[1]):
             return None
         if fused.tried:
             return fused(columns)

@@ -1,5 +1,6 @@
 """Profiles in powers, where the arithmetic holds them: one multiplication for each term."""
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -24,14 +25,13 @@ class Powers(NamedTuple):
     shift: Any
     coefficients: Float[Array, " terms"]
 
-    def at(self, rho: Float[Array, "..."]) -> Float[Array, "..."]:
-        """The value at a correlation, in its dtype; roundings beyond 1 are let through."""
-        half = rho / 2
-        y = jnp.sqrt(jnp.abs(0.5 - half)) - jnp.sqrt(jnp.abs(0.5 + half))
+    def at(self, minus: Float[Array, "..."], plus: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The value where 1 - rho = minus and 1 + rho = plus, in their dtype."""
+        y = (jnp.sqrt(minus) - jnp.sqrt(plus)) * math.sqrt(0.5)
         if self.shift is not None:
-            s = self.shift.astype(rho.dtype)
+            s = self.shift.astype(minus.dtype)
             y = (y + s) / (1 + s * y)
-        *rest, last = self.coefficients.astype(rho.dtype)
+        *rest, last = self.coefficients.astype(minus.dtype)
         total = y * last + rest[-1]
         for c in rest[-2::-1]:
             total = total * y + c
@@ -55,18 +55,29 @@ def powers_of(series: Series, dtype: str) -> Powers | None:
     return Powers(np.float64(shift) if shift else None, powers)  # pyright: ignore[reportArgumentType]
 
 
-_PLACED: dict[tuple[int, str, str], tuple[Profiles, Powers | None]] = {}
+AllPowers = tuple[Powers, ...] | None
+
+
+def all_powers(profiles: Profiles | None, kinds: tuple[str, ...], dtype: str) -> AllPowers:
+    """Those of several kernels, or None where one of them cannot be written so."""
+    if profiles is None:
+        return None
+    found = [powers_of(getattr(profiles, kind), dtype) for kind in kinds]
+    return tuple(p for p in found if p is not None) if None not in found else None
+
+
+_PLACED: dict[tuple[int, tuple[str, ...], str], tuple[Profiles | None, AllPowers]] = {}
 _MOST = 256
 
 
-def placed(profiles: Profiles, kind: str, dtype: str) -> Powers | None:
+def placed(profiles: Profiles | None, kinds: tuple[str, ...], dtype: str) -> AllPowers:
     """The same on the device, once for all calls: what is passed anew costs each of them a copy."""
-    key = id(profiles), kind, dtype
+    key = id(profiles), kinds, dtype
     found = _PLACED.get(key)
     if found is None or found[0] is not profiles:
         if len(_PLACED) >= _MOST:
             _PLACED.clear()
         with jax.enable_x64(True):
-            powers = jax.device_put(powers_of(getattr(profiles, kind), dtype))
+            powers = jax.device_put(all_powers(profiles, kinds, dtype))
         found = _PLACED[key] = (profiles, powers)
     return found[1]

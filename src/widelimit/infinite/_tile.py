@@ -10,6 +10,7 @@ from ._correlation import Points
 from ._layered import ByLayers
 from ._pair import sizes
 from ._plan import Numbers, Plan, join
+from ._powers import Powers
 from ._profile import Profiles
 
 Counts = tuple[int | Int[Array, ""], int | Int[Array, ""]]
@@ -22,11 +23,13 @@ class Extra(NamedTuple):
         vanishes: Whether a zero input has a kernel of zero.
         profiles: The profiles, if they are used and known beforehand.
         counts: How many rows of each input are points, if the others only fill up.
+        powers: The profiles of the wanted kernels in powers, where all of them can be.
     """
 
     vanishes: bool | Bool[Array, ""]
     profiles: Profiles | None = None
     counts: Counts | None = None
+    powers: tuple[Powers, ...] | None = None
 
 
 class ByProfile(NamedTuple):
@@ -35,6 +38,7 @@ class ByProfile(NamedTuple):
     plan: Plan
     profiles: Profiles
     vanishes: Bool[Array, ""]
+    powers: tuple[Powers, ...] | None = None
 
     def sizes(self, points: Points) -> Float[Array, " n"]:
         """sqrt(K(x, x)) for each input, 0 where the kernel vanishes."""
@@ -60,9 +64,17 @@ class ByProfile(NamedTuple):
     ) -> tuple[Float[Array, "r c"], ...]:
         """The wanted kernels of one tile."""
         size = sizes(edge1[:, None], edge2[None, :], minus)
+        return tuple(size * value for value in self.normalised(minus, plus))
+
+    def normalised(
+        self, minus: Float[Array, "r c"], plus: Float[Array, "r c"]
+    ) -> tuple[Float[Array, "r c"], ...]:
+        """The same divided by the sizes of both inputs."""
+        if self.powers is not None:
+            return tuple(p.at(minus, plus) for p in self.powers)
         terms = self.plan.terms or (None,) * len(self.plan.wanted)
         pick = zip(self.plan.wanted, terms, strict=True)
-        return tuple(size * getattr(self.profiles, w).at(minus, plus, t) for w, t in pick)
+        return tuple(getattr(self.profiles, w).at(minus, plus, t) for w, t in pick)
 
 
 @runtime_checkable
@@ -89,5 +101,5 @@ def evaluator(plan: Plan, numbers: Numbers, extra: Extra) -> Evaluator:
     vanishes = jnp.asarray(extra.vanishes)
     if plan.path == "profile":
         assert extra.profiles is not None
-        return ByProfile(plan, extra.profiles, vanishes)
+        return ByProfile(plan, extra.profiles, vanishes, extra.powers)
     return ByLayers(join(plan.form, numbers), plan, vanishes)

@@ -12,10 +12,9 @@ from widelimit._base.thresholds import CHEAP_DIFFERENCES, FEW_FEATURES, NEARLY_P
 from ._correlation import as_points, cosines
 from ._layered import Matrices
 from ._matrix import gram
-from ._pair import sizes
 from ._plan import Numbers, Plan, angular
-from ._powers import Powers, placed
-from ._tile import ByProfile, Extra, evaluator
+from ._powers import placed
+from ._tile import Extra, evaluator
 
 
 def on_accelerator() -> bool:
@@ -49,10 +48,9 @@ def gram_on_device(
         check_inputs(x1, x2)
         return gram(plan, numbers, x1, x2, extra)
     powers = None
-    if extra.profiles is not None and not is_transformed((numbers, x1, x2)):
-        dtype = str(x1.dtype)
-        powers = tuple(placed(extra.profiles, kind, dtype) for kind in plan.wanted)
-    out, nearest = _whole(plan, numbers, x1, x2, extra, powers)
+    if not is_transformed((numbers, x1, x2)):
+        powers = placed(extra.profiles, plan.wanted, str(x1.dtype))
+    out, nearest = _whole(plan, numbers, x1, x2, extra._replace(powers=powers))
     if not float(nearest) <= 1 - NEARLY_PARALLEL[str(x1.dtype)]:
         check_inputs(x1, x2)
         return gram(plan, numbers, x1, x2, extra)
@@ -66,7 +64,6 @@ def _whole(
     x1: Float[Array, "n1 d"],
     x2: Float[Array, "n2 d"] | None,
     extra: Extra,
-    powers: tuple[Powers | None, ...] | None,
 ) -> tuple[Matrices, Float[Array, ""]]:
     """The matrices, and the largest |rho| of different inputs; NaN if those are not finite."""
     evaluate, first = evaluator(plan, numbers, extra), as_points(x1)
@@ -74,20 +71,14 @@ def _whole(
     edge1 = evaluate.sizes(first)
     edge2 = edge1 if x2 is None else evaluate.sizes(second)
     rho = cosines(first.unit, second.unit)
-    same = None
-    if x2 is None:
-        row, column = (jax.lax.broadcasted_iota(jnp.int32, rho.shape, i) for i in (0, 1))
-        same = row == column
-    if isinstance(evaluate, ByProfile) and powers is not None and None not in powers:
-        size = sizes(jnp.asarray(edge1)[..., None], jnp.asarray(edge2)[None, ...], rho)
-        out = tuple(size * p.at(rho) for p in powers if p is not None)
-    else:
-        minus, plus = jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0)
-        if same is not None:
-            minus, plus = jnp.where(same, 0, minus), jnp.where(same, 2, plus)
-        out = evaluate.tile(minus, plus, edge1, edge2)
-    if same is None:
-        return out, jnp.max(jnp.abs(rho))
+    minus, plus = jnp.abs(1 - rho), jnp.abs(1 + rho)  # of roundings beyond 1 the size is left
+    if x2 is not None:
+        return evaluate.tile(minus, plus, edge1, edge2), jnp.max(jnp.abs(rho))
+    row, column = (jax.lax.broadcasted_iota(jnp.int32, rho.shape, i) for i in (0, 1))
+    same = row == column
+    if plan.path != "profile":  # there the diagonal is replaced
+        minus, plus = jnp.where(same, 0, minus), jnp.where(same, 2, plus)
+    out = evaluate.tile(minus, plus, edge1, edge2)
     exact = evaluate.diagonal(first)
     put = lambda name, m: jnp.where(same, exact[name].astype(m.dtype)[:, None], m)
     matrices = tuple(put(name, m) for name, m in zip(plan.wanted, out, strict=True))

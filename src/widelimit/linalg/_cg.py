@@ -25,6 +25,7 @@ from ._operator import KernelOperator
 Columns = Float[Tensor, "n k"]
 Row = Float[Tensor, " k"]
 _GAIN = 1e-4  # of the residual in one round: beyond, entries in float32 only pretend
+_POOR = 50.0  # gain of a round: below, products are made more careful where that is possible
 _ROUNDS = 8
 
 
@@ -193,6 +194,11 @@ class System:
         """Of the preconditioner."""
         return 0 if self.preconditioner is None else self.preconditioner.rank
 
+    def settle(self) -> bool:
+        """Make products more careful; whether there is such a way, and it was not taken yet."""
+        settle = getattr(self.gram, "settle", None)
+        return settle is not None and settle()
+
     def inverse(self, v: Columns) -> Columns:
         """An approximate solution of A u = v."""
         return v if self.preconditioner is None else self.preconditioner(v)  # pyright: ignore[reportArgumentType]
@@ -242,8 +248,11 @@ class _Run:
             worst = float((_norms(left) / self.length).max())
             self.rounds += 1
             self._save(x, left)
-            # No round may hope for more than the arithmetic gives.
-            if worst <= tolerance or self.steps >= self.max_steps or worst > before / 4:
+            if worst <= tolerance or self.steps >= self.max_steps:
+                break
+            # No round may hope for more than the arithmetic gives, unless that can be made better.
+            better = worst > before / _POOR and self.system.settle()
+            if worst > before / 4 and not better:
                 break
         return x, worst
 

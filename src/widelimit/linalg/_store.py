@@ -110,7 +110,13 @@ class StoredGram:
             raise ValueError(
                 f"The kernel of points {rows.start + i} and {columns.start + j} is not finite."
             )
-        self._array[rows, columns] = block
+        try:
+            self._array[rows, columns] = block
+        except OSError as error:
+            raise ValueError(
+                f"Tile {place} of {self.folder} cannot be written: {error}. The others are kept; call gram "
+                "again when there is room."
+            ) from error
         return block.astype(self._array.dtype)
 
     def read(self, place: Place) -> Float[np.ndarray, "r c"]:

@@ -5,11 +5,13 @@ import numpy as np
 from widelimit._base.arrays import as_array, as_plain, common_dtype, is_jax, is_transformed
 from widelimit.infinite import PreparedKernel
 from widelimit.layers import Layer
+from widelimit.linalg import StoredGram
 
 from ._blocks import block_problem, given_problem
 from ._data import Data
 from ._kernel import FunctionKernel, KernelLike, as_kernel
 from ._problem import Problem
+from ._stored import stored_problem
 
 
 def as_problem(net: Layer | None, x: object, y: object, kernel: KernelLike) -> Problem:
@@ -36,7 +38,7 @@ def as_problem(net: Layer | None, x: object, y: object, kernel: KernelLike) -> P
                 "kernel='precomputed' takes the place of a network; pass None for it, or name the "
                 "network's kernel ('ntk', 'nngp')."
             )
-        return given_problem(x, y)
+        return stored_problem(x, y) if isinstance(x, StoredGram) else given_problem(x, y)
     function, given = as_kernel(net, kernel), as_plain(x, "x")
     if given.ndim > 2 and isinstance(function, PreparedKernel):
         function = function.of_rows(tuple(given.shape[1:]))

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import as_array, is_jax, is_transformed
-from widelimit.linalg import TiledGram
+from widelimit.linalg import KernelOperator
 
 from ._data import Data, NewPoints, Points
 from ._kernel import Answer
@@ -52,7 +52,7 @@ class BlockProblem(Problem):
         """The matrix of the training points, ours to overwrite."""
         return self.weighted(checked(as_matrix(self.blocks(self.given, None))))
 
-    def tiled(self) -> TiledGram:
+    def tiled(self) -> KernelOperator:
         """Refused: what is given whole, or in blocks, has no tiles."""
         raise ValueError(
             "solver='cg' computes a kernel tile by tile, but this one is given as a matrix, or has "
@@ -226,7 +226,7 @@ def given_problem(x: Any, y: Any) -> Problem:
         else np.dtype(float)
     )
     return GivenProblem(
-        _NoKernel(), data, flat, not is_jax(x), dtype, given=blocks.reshape(n, -1), outputs=k
+        NoKernel(), data, flat, not is_jax(x), dtype, given=blocks.reshape(n, -1), outputs=k
     )
 
 
@@ -235,11 +235,11 @@ def block_problem(function: Callable[..., Any], problem: Problem) -> Problem:
     n, k = problem.y.shape
     data = Data.of(np.arange(float(n * k))[:, None], problem.y.reshape(n * k, 1))
     return BlockProblem(
-        _NoKernel(), data, False, problem.numpy, problem.dtype, problem.x, k, function
+        NoKernel(), data, False, problem.numpy, problem.dtype, problem.x, k, function
     )
 
 
-class _NoKernel:
+class NoKernel:
     """Stands where a kernel of points would be; the problem itself answers."""
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from widelimit._base.arrays import as_array, as_plain, is_transformed
 from widelimit._base.shown import shown
 from widelimit.infinite import PreparedKernel
-from widelimit.linalg import TiledGram
+from widelimit.linalg import KernelOperator, TiledGram
 
 from ._data import Data, NewPoints, Points, Targets
 from ._kernel import Answer, Kernel
@@ -62,7 +62,7 @@ class Problem:
 
     def gram(self) -> Float[np.ndarray, "n n"]:
         """W^{1/2} K W^{1/2} of the training points, ours to overwrite."""
-        return self.weighted(checked(self.tiled().dense()))
+        return self.weighted(checked(TiledGram(self.kernel, self.x).dense()))
 
     def weighted(self, matrix: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
         """W^{1/2} K W^{1/2}, in place."""
@@ -71,7 +71,7 @@ class Problem:
             matrix *= self.data.root[:, 0]
         return matrix
 
-    def tiled(self) -> TiledGram:
+    def tiled(self) -> KernelOperator:
         """K as an operator, nothing of it computed yet."""
         if self._vectors and len(self.x) <= _WHOLE:
             tile = _BRIEF_TILE if len(self.x) <= _BRIEF else _WHOLE

@@ -41,7 +41,7 @@ def ridge(
     Args:
         net: The network; None where `kernel` needs none.
         x: Training points, shape (n, d); with kernel="precomputed" their kernel, shape (n, n) or
-            (n, n, k, k).
+            (n, n, k, k), or on disk (`gram`).
         y: Targets, shape (n,) or (n, k).
         ridge: A number; several to choose from by the leave-one-out error; "loo": twenty over nine
             decades; "evidence": the largest marginal likelihood.

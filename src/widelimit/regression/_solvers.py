@@ -122,7 +122,7 @@ def operators(
     narrow = "float32" if len(problem.x) > _LIGHT else "float64"
     light = kernel.operator(problem.x, narrow, mesh)
     refined = precision == "float64" and light.precision == "float32"
-    return light, light.careful() if refined else None
+    return (light.roughly(), light.careful()) if refined else (light, None)
 
 
 def _watch(n: int, verbose: bool | None) -> Watch:
