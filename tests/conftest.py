@@ -29,7 +29,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # Every annotation where arrays flow is checked, shapes included; an int may stand for a float. The passes
 # over descriptions carry no arrays and run thousands of times.
 CHECKED = (
-    "_base activations infinite width finite linalg regression dynamics training estimators experiments "
+    "_base activations infinite width finite linalg regression dynamics training estimators experiments bench "
     "plot explorer compat "
     "testing analysis.smoothness analysis.spectrum analysis.signal analysis.learning_curve"
 )

@@ -27,10 +27,10 @@ import fuzz
 import widelimit as wl
 from widelimit import experiments as ex
 from widelimit._base.functions import digest
+from widelimit._base.lock import LOCK, locked
 from widelimit.activations import How
 from widelimit.estimators import NTKRegressor
 from widelimit.experiments import _store as store
-from widelimit._base.lock import LOCK, locked
 from widelimit.infinite import _patience, _plan
 
 X, Y = np.eye(2), np.ones(2)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 
 from widelimit._base.files import write_file
 from widelimit._base.idx import Digits, read_digits
@@ -27,7 +27,7 @@ _STRIP = 500  # images whose kernels are kept together, where they are dear
 _HELD_OUT = 6  # the ridge is chosen on one in so many of the training images
 
 Images = Float[np.ndarray, "n rows columns channels"]
-Block = Float[np.ndarray, "kinds m n"]
+Block = Float[np.ndarray, "kinds _ _"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _kept(path: Path) -> list[Scored] | None:
         return None
 
 
-def _prepared(images: Int[np.ndarray, "n rows columns"], model: Model) -> np.ndarray:
+def _prepared(images: UInt8[np.ndarray, "n rows columns"], model: Model) -> np.ndarray:
     """Images around their mean, of norm 1 for each pixel on average, in single precision."""
     x = images / np.float32(255)
     x = x - x.mean((1, 2), keepdims=True)

@@ -77,7 +77,7 @@ def _lines(panel: Any, scores: Sequence[Scored]) -> None:
         line = [s for s in scores if (s.model, s.kind) == (name, kind)]
         panel.plot(
             [s.images for s in line],
-            [100 * (1 - s.accuracy) for s in line],
+            [100 * max(1 - s.accuracy, 0.5 / s.tests) for s in line],
             "o-" if kind == "ntk" else "s--",
             ms=3.5,
             color=COLOURS[names.index(name) % len(COLOURS)],

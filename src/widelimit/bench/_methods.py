@@ -14,20 +14,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from widelimit.estimators import NTKClassifier
-from widelimit.infinite import ntk
+from widelimit.infinite import prepare
 from widelimit.layers import Dense, Frozen, Layer, Phi, Repeat, Residual
+from widelimit.linalg import TiledGram
 
 from ._uci import TableSet
 
 COSTS = tuple(10.0**e for e in range(-2, 5))  # of support vectors
 DEPTHS = (1, 2, 3, 4, 5)
-STEPS = (
-    200_000  # of a support vector machine; what no cost separates takes a thousand times as many
-)
-_ROWS, _COLUMNS = (
-    512,
-    16,
-)  # sets are filled up to multiples of these, so that few shapes are compiled
+STEPS = 200_000  # of support vectors; inseparable sets would take a thousand times as many
+_COLUMNS = 16  # columns are filled up to multiples of this
+_TILE = 128  # rows of a tile
 
 Matrix = Float[np.ndarray, "n n"]
 Scores = dict[str, list[float]]  # candidate to its accuracies: on the tuning split, on the folds
@@ -73,20 +70,23 @@ def _chained(layers: list[Layer]) -> Layer:
     return chain
 
 
-def _filled(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "rows columns"]:
-    """Zeros added below and to the right, which change no product of two rows."""
-    rows, columns = (
-        -(-size // step) * step for size, step in zip(x.shape, (_ROWS, _COLUMNS), strict=True)
-    )
-    return np.pad(x, ((0, rows - x.shape[0]), (0, columns - x.shape[1])))
+def _padded(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n columns"]:
+    """Zeros added to the right, which change no product of two rows."""
+    return np.pad(x, ((0, 0), (0, -x.shape[1] % _COLUMNS)))
+
+
+def _gram(net: Layer, x: Float[np.ndarray, "n d"]) -> Matrix:
+    """The tangent kernel by small tiles of one shape, so that one program serves many sets."""
+    rows = np.pad(x, ((0, -len(x) % _TILE), (0, 0)))
+    return TiledGram(prepare(net, "ntk"), rows, tile=_TILE).dense()[: len(x), : len(x)]
 
 
 def _ntk(table: TableSet) -> Iterator[tuple[str, Matrix]]:
-    n, x = len(table.x), _filled(table.x)
+    x = _padded(table.x)
     for depth in DEPTHS:
         for frozen in range(depth):
             net = frozen_mlp(depth, frozen, x.shape[1])
-            yield f"L = {depth}, frozen {frozen}", ntk(net, x)[:n, :n]
+            yield f"L = {depth}, frozen {frozen}", _gram(net, x)
 
 
 def _is_nngp(candidate: str) -> bool:
@@ -97,12 +97,12 @@ def _is_nngp(candidate: str) -> bool:
 
 def _resnet(table: TableSet) -> Iterator[tuple[str, Matrix]]:
     """ResNets with a bias in front, for several depths and attenuations of their branches."""
-    n, x = len(table.x), _filled(table.x)
+    x = _padded(table.x)
     first = Dense(w_std=math.sqrt(x.shape[1] / table.x.shape[1]), b_std=1.0)
     for depth, alpha in itertools.product((1, 2, 4, 8), (0.3, 1.0)):
         block = Residual(Dense(w_std=2**0.5) >> Phi("relu") >> Dense(), alpha=alpha)
         net = first >> Repeat(block, depth) >> Dense()
-        yield f"L = {depth}, alpha = {alpha:g}", ntk(net, x)[:n, :n]
+        yield f"L = {depth}, alpha = {alpha:g}", _gram(net, x)
 
 
 def _gaussian(table: TableSet) -> Iterator[tuple[str, Matrix]]:
@@ -142,7 +142,7 @@ def _along_costs(
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(gram, y[learnt])
         found.append(float(np.mean(model.predict(cross) == y[tested])))
-        if np.abs(model.dual_coef_).max() < 0.999 * cost:
+        if np.abs(np.asarray(model.dual_coef_)).max() < 0.999 * cost:
             break
     return found + [found[-1]] * (len(COSTS) - len(found))
 
@@ -166,7 +166,7 @@ def _forests(columns: int) -> dict[str, Any]:
     root = columns**0.5
     tried = sorted({max(1, min(columns, round(root * s))) for s in (0.5, 1, 2)})
     return {
-        f"{count} columns a split": RandomForestClassifier(500, max_features=count, random_state=0)
+        f"{count} columns a split": RandomForestClassifier(500, max_features=count, random_state=0)  # pyright: ignore[reportArgumentType]
         for count in tried
     }
 
@@ -185,6 +185,11 @@ METHODS = {
     "networks": Method("NTK, MLP or ResNet", True, within=("ntk", "resnet")),
     "default": Method(
         "NTKClassifier()", True, _by_estimator(lambda columns: {"default": NTKClassifier()})
+    ),
+    "search": Method(
+        'NTKClassifier(search="auto")',
+        True,
+        _by_estimator(lambda columns: {"search": NTKClassifier(search="auto")}),
     ),
     "gaussian": Method("Gaussian SVM", False, _by_support_vectors(_gaussian)),
     "forest": Method("random forest", False, _by_estimator(_forests)),

@@ -145,10 +145,10 @@ def _profile(panel: Any, choices: Choices) -> None:
 
 
 def _means(panel: Any, by_protocol: Mapping[str, Choices]) -> None:
+    first = standings(by_protocol["one_split"])
+    order = sorted(first, key=lambda method: first[method].accuracy)
     for (name, choices), mark in zip(by_protocol.items(), ("o", "s"), strict=True):
         found = standings(choices)
-        if name == "one_split":
-            order = sorted(found, key=lambda method: found[method].accuracy)
         at = [100 * found[method].accuracy for method in order]
         fill = {"mfc": "none"} if name == "all_folds" else {}
         panel.plot(at, range(len(order)), mark, label=PROTOCOLS[name].title, **fill)

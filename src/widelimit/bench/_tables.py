@@ -22,7 +22,9 @@ from ._uci import TableSet, find_sets, read_set
 
 RESULTS = "results"
 _VERSION = 1  # of what is kept; results of another version are computed again
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_ONE_THREAD: dict[str, str] = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+)
 
 
 class Task(NamedTuple):

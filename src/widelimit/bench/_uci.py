@@ -21,7 +21,7 @@ from widelimit._base.files import reason
 FOLDS = 4
 LARGEST = 5000  # rows of the sets that count as small
 
-Rows = Int[np.ndarray, " rows"]
+Rows = Int[np.ndarray, " _"]  # as many as there are, of its own
 
 
 @dataclasses.dataclass(frozen=True)

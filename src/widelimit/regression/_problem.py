@@ -62,7 +62,7 @@ class Problem:
 
     def gram(self) -> Float[np.ndarray, "n n"]:
         """W^{1/2} K W^{1/2} of the training points, ours to overwrite."""
-        return self.weighted(checked(TiledGram(self.kernel, self.x).dense()))
+        return self.weighted(checked(self._tiles().dense()))
 
     def weighted(self, matrix: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
         """W^{1/2} K W^{1/2}, in place."""
@@ -73,6 +73,9 @@ class Problem:
 
     def tiled(self) -> KernelOperator:
         """K as an operator, nothing of it computed yet."""
+        return self._tiles()
+
+    def _tiles(self) -> TiledGram:
         if self._vectors and len(self.x) <= _WHOLE:
             tile = _BRIEF_TILE if len(self.x) <= _BRIEF else _WHOLE
             return TiledGram(self.kernel, self.x, tile=tile)
