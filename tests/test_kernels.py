@@ -13,8 +13,7 @@ from widelimit._base.arrays import as_inputs
 from widelimit.infinite import _layered
 from widelimit.infinite._evaluate import Request, for_device
 from widelimit.infinite._plan import split
-from widelimit.infinite._powers import placed
-from widelimit.infinite._whole import _whole
+from widelimit.infinite._whole import _placed, _whole
 
 NETWORKS = [
     wl.mlp(3),
@@ -354,9 +353,9 @@ def test_in_one_piece_as_on_a_gpu(net, path, second):
         given = for_device(request, inputs)
         found, nearest = _whole(*given)
         if path == "profile":
-            powers = placed(given[-1].profiles, request.wanted, "float32")
-            assert powers is not None
-            found += _whole(*given[:-1], given[-1]._replace(powers=powers))[0]
+            extra = _placed(given[-1], request.wanted, "float32")
+            assert extra.powers is not None
+            found += _whole(*given[:-1], extra)[0]
     exact = wl.kernels(net, x1.astype(float), x2.astype(float) if second else None)
     for matrix, other in zip(found, [*exact] * (len(found) // 2), strict=True):
         np.testing.assert_allclose(matrix, other, rtol=2e-5, atol=2e-6 * np.abs(other).max())

@@ -44,7 +44,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
             in place of $1/(\lambda+r)$; None for ever.
         solver: "cholesky"; "cg", which never stores the matrix; "auto": the first up to 20000
             rows.
-        rank: Columns of the preconditioner of "cg"; None: about 10 sqrt(n).
+        rank: Columns of the preconditioner of "cg"; None: about 5 sqrt(n), 10 on a GPU.
         precision: Of "cg": "float64" refines products in float32 until a residual in float64 is small;
             "float32" does not.
         checkpoint: A file from which "cg" goes on if it was stopped.

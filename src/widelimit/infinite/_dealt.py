@@ -145,17 +145,18 @@ def columns(plan: Plan, size: int, mesh: Mesh | None, *given: Any) -> Float[Arra
         few, points = x[index], devices.own(mesh, x[:size], mine)
         strip = min(mine, max(8, MATVEC_ENTRIES // max(len(few), 1)))
 
+        first, diagonal = devices.index(mesh) * mine, exact[index].astype(x.dtype)
+
         def fill(i: Int[Array, ""], out: Float[Array, "mine k"]) -> Float[Array, "mine k"]:
             start = jnp.minimum(i * strip, mine - strip)
             (part,) = gram(plan, numbers, _cut(points, start, strip), few, extra)
+            row = first + start + jax.lax.broadcasted_iota(jnp.int32, part.shape, 0)
+            part = jnp.where(row == index[None, :], diagonal[None, :], part)
+            part = jnp.where(row < size, part, 0)
             return jax.lax.dynamic_update_slice_in_dim(out, part, start, 0)
 
         blank = jnp.zeros((mine, len(few)), x.dtype)
-        out = jax.lax.fori_loop(0, -(-mine // strip), fill, blank)
-        first = devices.index(mesh) * mine
-        out = jnp.where(first + jnp.arange(mine, dtype=jnp.int32)[:, None] < size, out, 0)
-        here = jnp.where(index >= first, index - first, mine)  # beyond: another device's
-        return out.at[here, jnp.arange(len(few))].set(exact[index].astype(x.dtype), mode="drop")
+        return jax.lax.fori_loop(jnp.int32(0), jnp.int32(-(-mine // strip)), fill, blank)
 
     return devices.spread(mesh, share, EVERYWHERE, BY_ROWS)(*given)
 

@@ -12,7 +12,7 @@ power of the depth) never enters them.
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -94,12 +94,11 @@ class Pair(State, eqx.Module):
             # b/sqrt(q) rather than sqrt(b^2/q): differentiable in b at 0
             limited = jnp.clip(bias, -jnp.sqrt(_LARGEST), jnp.sqrt(_LARGEST))
             b1, b2 = (limited / jnp.sqrt(_positive(q)) for q in (q1, q2))
-            a1, a2, b1, b2 = written((a1, a2, b1, b2))
-            weight = outer(a1, a2, self.minus)
-            gap = _gap(a1, a2, self.minus) + _gap(b1, b2, self.minus)
+            a, b = Shares.of(a1, a2, self.minus), Shares.of(b1, b2, self.minus)
+            weight, gap = a.product(), a.gap() + b.gap()
             above = None
             if self.above is not None:
-                above = weight * self.above + 2 * outer(b1, b2, self.minus) + gap
+                above = weight * self.above + 2 * b.product() + gap
             minus, ntk = weight * self.minus + gap, weight * self.ntk
             return type(self)(q1, q2, minus, above, ntk, self.how)
 
@@ -145,9 +144,9 @@ class Pair(State, eqx.Module):
             return first
         with jax.enable_x64(True):
             q1, q2 = sum((p.q1 for p in others), first.q1), sum((p.q2 for p in others), first.q2)
-            shares = written([(_share(p.q1, q1), _share(p.q2, q2)) for p in parts])
-            weights = [outer(a1, a2, first.minus) for a1, a2 in shares]
-            gap = _total([_gap(a1, a2, first.minus) for a1, a2 in shares])
+            like = first.minus
+            shares = [Shares.of(_share(p.q1, q1), _share(p.q2, q2), like) for p in parts]
+            weights, gap = [a.product() for a in shares], _total([a.gap() for a in shares])
             mix = lambda values: _total([w * v for w, v in zip(weights, values, strict=True)])
             known = all(p.above is None for p in parts)
             above = None if known else mix([p.plus for p in parts]) + gap
@@ -229,35 +228,51 @@ def _positive(q: First) -> First:
     return jnp.where(q > 0, jnp.minimum(q, _LARGEST), 1)
 
 
-def _gap(a1: First, a2: Second, like: Pairs) -> Pairs:
-    """Half the squared difference of two shares, which vanishes for equal ones.
+class Shares(NamedTuple):
+    """The shares of a part in the standard deviations of both inputs, at most 1.
 
-    It does so exactly, although a compiler may round the two differently: what is left would be taken
-    for a distance, which a chaotic network multiplies in every layer.
+    Attributes:
+        first: Of the first inputs.
+        second: Of the second.
+        rest: What both lack in single precision, where no pair is to need a number in double precision.
+        like: The matrices of the pairs.
     """
-    if like.dtype == jnp.float32 and jax.default_backend() != "cpu":
-        return _narrow_gap(a1, a2)
-    apart = math.sqrt(0.5) * (a1 - a2)
-    rounding = 2 * jnp.finfo(apart.dtype).eps * jnp.maximum(jnp.abs(a1), jnp.abs(a2))
-    return jnp.where(jnp.abs(apart) <= rounding, 0, apart).astype(like.dtype) ** 2
 
+    first: First
+    second: Second
+    rest: tuple[First, Second] | None
+    like: Pairs
 
-def _narrow_gap(a1: First, a2: Second) -> Pairs:
-    """The same without a number in double precision for each pair: a share is the sum of two in single."""
-    high1, high2 = a1.astype(jnp.float32), a2.astype(jnp.float32)
-    low1 = (a1 - high1.astype(jnp.float64)).astype(jnp.float32)
-    low2 = (a2 - high2.astype(jnp.float64)).astype(jnp.float32)
-    high1, low1, high2, low2 = written((high1, low1, high2, low2))
-    apart = (high1 - high2) + (low1 - low2)
-    rounding = 1e-14 * jnp.maximum(jnp.abs(high1), jnp.abs(high2))
-    return jnp.where(jnp.abs(apart) <= rounding, 0, apart) ** 2 / 2
+    @classmethod
+    def of(cls, first: First, second: Second, like: Pairs) -> "Shares":
+        """Shares in float64; a GPU converts slowly, so single ones are split there beforehand."""
+        if like.dtype != jnp.float32 or jax.default_backend() == "cpu":
+            return cls(first, second, None, like)
+        high = [a.astype(jnp.float32) for a in (first, second)]
+        ends = zip((first, second), high, strict=True)
+        low = [(a - h.astype(jnp.float64)).astype(jnp.float32) for a, h in ends]
+        # Computed once for each input, and not anew for every pair.
+        high, low = jax.lax.optimization_barrier((high, low))
+        return cls(high[0], high[1], (low[0], low[1]), like)
 
+    def product(self) -> Pairs:
+        """The products of both."""
+        return outer(self.first, self.second, self.like)
 
-def written(vectors: Any) -> Any:
-    """On a GPU, what belongs to single inputs is computed once, and not anew for every pair."""
-    if jax.default_backend() == "cpu":
-        return vectors
-    return jax.lax.optimization_barrier(vectors)
+    def gap(self) -> Pairs:
+        """Half the squared difference, which vanishes for equal shares.
+
+        It does so exactly, although a compiler may round the two differently: what is left would be taken
+        for a distance, which a chaotic network multiplies in every layer. (Of two split ones 1e-28 may be
+        left, which no number of layers makes visible in single precision.)
+        """
+        if self.rest is not None:
+            apart = (self.first - self.second) + (self.rest[0] - self.rest[1])
+            return apart * apart / 2
+        apart = math.sqrt(0.5) * (self.first - self.second)
+        largest = jnp.maximum(jnp.abs(self.first), jnp.abs(self.second))
+        rounding = 2 * jnp.finfo(apart.dtype).eps * largest
+        return jnp.where(jnp.abs(apart) <= rounding, 0, apart).astype(self.like.dtype) ** 2
 
 
 def doubled(x: Scalar | Float[Array, "..."]) -> Float[Array, "..."]:

@@ -3,7 +3,6 @@
 import math
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -64,20 +63,3 @@ def all_powers(profiles: Profiles | None, kinds: tuple[str, ...], dtype: str) ->
         return None
     found = [powers_of(getattr(profiles, kind), dtype) for kind in kinds]
     return tuple(p for p in found if p is not None) if None not in found else None
-
-
-_PLACED: dict[tuple[int, tuple[str, ...], str], tuple[Profiles | None, AllPowers]] = {}
-_MOST = 256
-
-
-def placed(profiles: Profiles | None, kinds: tuple[str, ...], dtype: str) -> AllPowers:
-    """The same on the device, once for all calls: what is passed anew costs each of them a copy."""
-    key = id(profiles), kinds, dtype
-    found = _PLACED.get(key)
-    if found is None or found[0] is not profiles:
-        if len(_PLACED) >= _MOST:
-            _PLACED.clear()
-        with jax.enable_x64(True):
-            powers = jax.device_put(all_powers(profiles, kinds, dtype))
-        found = _PLACED[key] = (profiles, powers)
-    return found[1]

@@ -13,7 +13,7 @@ from ._correlation import as_points, cosines
 from ._layered import Matrices
 from ._matrix import gram
 from ._plan import Numbers, Plan, angular
-from ._powers import placed
+from ._powers import all_powers
 from ._tile import Extra, evaluator
 
 
@@ -47,14 +47,31 @@ def gram_on_device(
     if not on_accelerator() or few or not simple or is_traced((numbers, x1, x2)):
         check_inputs(x1, x2)
         return gram(plan, numbers, x1, x2, extra)
-    powers = None
     if not is_transformed((numbers, x1, x2)):
-        powers = placed(extra.profiles, plan.wanted, str(x1.dtype))
-    out, nearest = _whole(plan, numbers, x1, x2, extra._replace(powers=powers))
+        extra = _placed(extra, plan.wanted, str(x1.dtype))
+    out, nearest = _whole(plan, numbers, x1, x2, extra)
     if not float(nearest) <= 1 - NEARLY_PARALLEL[str(x1.dtype)]:
         check_inputs(x1, x2)
         return gram(plan, numbers, x1, x2, extra)
     return out
+
+
+_PLACED: dict[tuple[object, ...], tuple[Extra, Extra]] = {}
+_MOST = 256
+
+
+def _placed(extra: Extra, kinds: tuple[str, ...], dtype: str) -> Extra:
+    """The same on the device, with powers, once for all calls: each copy would make them wait."""
+    key = id(extra.profiles), bool(extra.vanishes), kinds, dtype
+    found = _PLACED.get(key)
+    if found is None or found[0].profiles is not extra.profiles:
+        if len(_PLACED) >= _MOST:
+            _PLACED.clear()
+        powers = all_powers(extra.profiles, kinds, dtype)
+        with jax.enable_x64(True):
+            there = jax.device_put(extra._replace(powers=powers))
+        found = _PLACED[key] = (extra, there)
+    return found[1]
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -158,6 +158,14 @@ def _inner(
     return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(factor, s)
 
 
+def _times(block: Float[Array, "m r"], v: Float[Array, "_ k"], axis: int) -> Float[Array, "_ k"]:
+    """A block in float64 times v, or its transpose; for one vector it is not written out for that."""
+    if v.shape[1] == 1:
+        line = v[None, :, 0] if axis == 1 else v
+        return jnp.sum(block * line, axis=axis)[:, None]
+    return block @ v if axis == 1 else block.T @ v
+
+
 @functools.partial(jax.jit, static_argnums=0)
 def _apply(
     mesh: Devices,
@@ -171,10 +179,11 @@ def _apply(
     ) -> Float[Array, "size k"]:
         m, width = factor.shape
         mine = devices.own(mesh, scaled, m)
-        add = lambda b, sums: sums + b.of(factor).T @ jnp.where(b.fresh[:, None], b.of(mine), 0)
+        new = lambda b: jnp.where(b.fresh[:, None], b.of(mine), 0)
+        add = lambda b, sums: sums + _times(b.of(factor), new(b), 0)
         sums = _over_blocks(m, add, jnp.zeros((width, scaled.shape[1])))
         known = jax.scipy.linalg.cho_solve((inner, True), devices.total(mesh, sums))
-        parts = _over_blocks(m, lambda b, out: b.put(out, b.of(factor) @ known), mine)
+        parts = _over_blocks(m, lambda b, out: b.put(out, _times(b.of(factor), known, 1)), mine)
         return devices.gathered(mesh, parts, len(scaled))
 
     scaled = v / s[:, None]

@@ -52,7 +52,7 @@ def ridge(
             "auto" takes the first up to 20000 points; or a value, `regression.CG(...)`, with the
             options below.
         tolerance: Of the relative residual of CG, computed anew in the end.
-        rank: Columns of CG's preconditioner; None: about 10 sqrt(n).
+        rank: Columns of CG's preconditioner; None: about 5 sqrt(n), 10 on a GPU.
         precision: Of CG: "float64" refines products in float32 until a residual in float64 is below the
             tolerance; "float32" does not.
         checkpoint: A file from which CG goes on if it was stopped.
