@@ -12,6 +12,8 @@ from jaxtyping import Array, Bool, Float, Int
 from widelimit._base.compile import light_jit, quick_jit
 from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.thresholds import (
+    DEVICE_FLAT_PAIRS,
+    DEVICE_FLAT_SIDE,
     DEVICE_SLICE_PAIRS,
     DEVICE_SLICE_SIDE,
     SLICE_PAIRS,
@@ -223,8 +225,8 @@ def tile_side(stage: Stage, points: int) -> int:
     """How many images a tile has along each side: its state stays in the cache."""
     on_cpu = jax.default_backend() == "cpu"
     pairs, most = (SLICE_PAIRS, SLICE_SIDE) if on_cpu else (DEVICE_SLICE_PAIRS, DEVICE_SLICE_SIDE)
-    if stage.readout == "flatten" and on_cpu:
-        most //= 2  # nothing is moved for each slice, so more of the symmetric half can be left out
+    if stage.readout == "flatten":  # one slice: on a CPU more of the symmetric half can be left out
+        pairs, most = (pairs, most // 2) if on_cpu else (DEVICE_FLAT_PAIRS, DEVICE_FLAT_SIDE)
     room = 2 ** int(math.log2(max(pairs // math.prod(stage.sites), 1)) / 2)
     return min(max(room, 8), most, 2 ** math.ceil(math.log2(points)))
 
