@@ -5,7 +5,7 @@ polynomials with a root each, window sums, and shares; 16 or 8 lanes at 3 GHz ma
 Each line is measured in fresh processes, one after the other; times are the least of several after the first call.
 Those of CPU, in brackets, do not depend on what else the machine does.
 `python benchmarks/images.py [--theirs PYTHON] [--only flatten,pool] [--write benchmarks/images.md]`, where PYTHON is an
-interpreter with neural-tangents.
+interpreter with neural-tangents. Memory is by how much the process grew, compilation included.
 """
 
 import argparse
@@ -154,9 +154,20 @@ def main():
             rows.append(line(case, dtype, options))
             print(rows[-1], flush=True)
     if options.write:
-        about = f"{platform.machine()}, {os.cpu_count()} cores. Written by `benchmarks/images.py`."
-        text = f"# Kernels of images\n\n{about}\n\n{__doc__.split(chr(10), 2)[2]}\n"
-        options.write.write_text(text + "\n".join(rows) + "\n")
+        write(options.write, rows)
+
+
+def write(path, rows):
+    """The table as a page; lines of other networks that it has already stay."""
+    key = lambda row: tuple(cell.strip() for cell in row.split("|")[1:4])
+    before = path.read_text().splitlines() if path.exists() else []
+    lines = {key(row): row for row in before if row.startswith("| ") and key(row) != key(rows[0])}
+    lines |= {key(row): row for row in rows[2:]}
+    order = [*SHAPES]
+    found = sorted(lines.values(), key=lambda row: (order.index(key(row)[0]), key(row)[2]))
+    about = f"{platform.machine()}, {os.cpu_count()} cores. Written by `benchmarks/images.py`."
+    text = f"# Kernels of images\n\n{about}\n\n{__doc__.split(chr(10), 2)[2]}\n"
+    path.write_text(text + "\n".join([*rows[:2], *found]) + "\n")
 
 
 if __name__ == "__main__":

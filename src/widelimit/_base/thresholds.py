@@ -35,6 +35,7 @@ PLANE_SECONDS = 5e-4  # of one processor for an entry's quadrature in the plane,
 
 BRIEF_BLOCK = 2**17  # pairs of pixels; up to here compiling a layer costs more than running it
 
+WAITED_BYTES = 2**23  # of an array of a block; from here layers are started one after the other
 BRIEF_MATRIX = 2**18  # the same where the block is the whole of what is asked for
 BRIEF_SLICES = 2**19  # pairs of pixels and layers; the same for slices
 
@@ -53,7 +54,7 @@ DEVICE_FLAT_SIDE = 512  # images; side of such a tile
 DEVICE_SLICE_UNROLLED = 16  # repetitions; a loop copies what it carries
 DEVICE_COARSE_ENTRIES = 2**26  # pairs of pixels behind the first pool in a tile of images on a GPU
 COARSE_ENTRIES = 2**22  # pairs of pixels behind the first pool in a tile of images
-BLOCK_ENTRIES = 2**22  # pairs of pixels in a tile of images: 100 MB of state in float64
+BLOCK_ENTRIES = 2**21  # pairs of pixels in a tile of images: 50 MB of state in float64
 
 # --- correlations ------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from widelimit._base.arrays import is_transformed
 from widelimit._base.compile import light_jit, quick_jit
 from widelimit._base.scalars import Scalar
-from widelimit._base.thresholds import BRIEF_BLOCK
+from widelimit._base.thresholds import BRIEF_BLOCK, WAITED_BYTES
 from widelimit._base.types import Self
 from widelimit.activations import Activation
 from widelimit.interpret import Rule, State, is_one, is_zero, propagate
@@ -107,7 +107,9 @@ class Images(State, eqx.Module):
                 return propagate(layer, start)
             small = self.brief or start.pairs.minus.size <= BRIEF_BLOCK
             step = _brief_step if small else _light_step if isinstance(layer, _SUMS) else _step
-            return step(form, numbers, start)
+            out = step(form, numbers, start)
+            wait = start.pairs.minus.nbytes >= WAITED_BYTES and jax.default_backend() == "cpu"
+            return jax.block_until_ready(out) if wait else out  # or all layers have memory at once
 
     # --- one pixel at a time --------------------------------------------------------------------
 

@@ -219,9 +219,10 @@ def _first_stage(net: Layer, x: Any) -> tuple[Coarse, Layer, Layer] | None:
 
 def _side(sites: Sites, points: int) -> int:
     """How many images a tile has along each side: a power of two, as many as fit, not more than needed."""
-    pairs = max(BLOCK_ENTRIES // math.prod(sites) ** 2, 1)
-    room = 2 ** int(math.log2(pairs) / 2)
-    return min(room, 2 ** math.ceil(math.log2(points)))
+    side, most = 2, 2 ** math.ceil(math.log2(points))
+    while side < most and 2 * side * (2 * side + 2) * math.prod(sites) ** 2 <= BLOCK_ENTRIES:
+        side *= 2
+    return min(side, most)
 
 
 def _corners(n1: int, n2: int, side: int, *, symmetric: bool) -> Iterator[tuple[int, int]]:
