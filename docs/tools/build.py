@@ -29,7 +29,7 @@ REPOSITORY = "https://github.com/widelimit/widelimit"
 EXPLORER = """<iframe class="explorer" src="assets/explorer.html" title="The explorer"></iframe>
 
 [Open it by itself](assets/explorer.html)"""
-RENAMED = {"width": "how_wide.md", "full": "sizes.md"}
+RENAMED = {"width": "how_wide.md", "full": "sizes.md", "tables": "small_tables.md"}
 TAKEN = {  # files of the tree that are pages, too
     "CHANGELOG.md": "changelog.md",
     "NOTATION.md": "notation.md",
