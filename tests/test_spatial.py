@@ -157,7 +157,7 @@ class TestLaws:
             net = wl.cnn(depth=2, readout=readout, b_std=0.3)
             expected = wl.kernels(net, images)
             with monkeypatch.context() as patch:
-                patch.setattr(_fast, "BRIEFLY", Programs.by(quick_jit))  # programs of its own
+                patch.setattr(_fast, "BRIEFLY", Programs.by(quick_jit, quick_jit))
                 patch.setattr(_spatial, "BRIEFLY", _fast.BRIEFLY)
                 patch.setattr(_fast, "going", lambda programs=None: None)
                 patch.setattr(_spatial, "going", _fast.going)
@@ -197,6 +197,14 @@ def test_similar_images_get_the_digits_of_double_precision(images, apart):
     assert dtype == ("float64" if apart == 1e-5 else "float32")
     assert error(found) < 5e-7
     assert (error(plain) > 1e-6) == (apart == 1e-5)
+
+
+def test_maps_with_negative_entries(images):
+    """A Gaussian signal and its negative have the same kernels behind an activation."""
+    body = lambda *branches: wl.Conv(2) >> wl.Sum(*branches) >> RELU >> LAST
+    pool = wl.AvgPool(3, 1, "same")
+    found = wl.kernels(body(wl.Scale(-1.0), pool), images)
+    assert close(found, wl.kernels(body(wl.Identity(), pool >> wl.Scale(-1.0)), images))
 
 
 def test_one_of_two_batches_is_masked(images):

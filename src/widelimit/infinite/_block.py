@@ -58,10 +58,11 @@ def _split(x: Array_) -> tuple[Array_, Array_]:
 
 def windowed(block: Pair, window: Window, sites: Sites) -> Pair:
     r"""$\bar K(p,r)=\frac1F\sum_oK(p(o),r(o))$: parts are the taps, those that read padding being empty."""
-    side = lambda q: _reads(q, window, sites, str(block.minus.dtype))
-    first, second = (lambda a: a[..., :, None]), (lambda a: a[..., None, :])
-    total1, s1, over1, shares1 = map(first, written(going(block.q1), side, block.q1[:, :, 0]))
-    total2, s2, over2, shares2 = map(second, written(going(block.q1), side, block.q2[:, 0, :]))
+    count, dtype = len(block.minus), str(block.minus.dtype)
+    both = jnp.concatenate([block.q1[:, :, 0], block.q2[:, 0, :]])
+    sides = written(going(both), lambda q: _reads(q, window, sites, dtype), both)
+    total1, s1, over1, shares1 = (a[..., :count, :, None] for a in sides)
+    total2, s2, over2, shares2 = (a[..., count:, None, :] for a in sides)
     weight, over = s1 * s2, over1 * over2
     mean = lambda value: over * _diagonal_sums(weight * value, window, sites)
     # Half the squared distance of the two vectors of shares: differences first, so nothing cancels.

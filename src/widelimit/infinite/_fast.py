@@ -1,5 +1,6 @@
 """Convolutional networks whose read-out is `Flatten` or a global pool, by slices of constant displacement."""
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -126,6 +127,20 @@ def _flat_tile(
     return weight * minus + gap, above, None if ntk is None else weight * ntk
 
 
+def _twice_around(stage: Stage, side: Side) -> Side:
+    """Images whose displacements are slices: what belongs to pixels once around the circle, and again."""
+    twice = lambda a: doubled_up(stage.around, a, 1)
+    tape = jax.tree.map(twice, side.tape)
+    return Side(doubled_up(stage.around, side.unit, 2), tape, twice(side.end), side.q)
+
+
+def moved_side(stage: Stage, twice: Side, move: Array) -> Side:
+    """Images by a displacement away."""
+    at = lambda a: moved_by(stage.around, a, move, 1)
+    unit = moved_by(stage.around, twice.unit, move, 2)
+    return Side(unit, jax.tree.map(at, twice.tape), at(twice.end), twice.q)
+
+
 def _pooled_tile(
     stage: Stage,
     wanted: tuple[str, ...],
@@ -136,14 +151,9 @@ def _pooled_tile(
     weights: Float[Array, " count"],
     go: Bool[Array, ""] | None,
 ) -> Parts:
-    """Sums over slices of these displacements, with these weights, not yet summed over pixels."""
+    """Sums over slices of these displacements, with these weights, not yet summed over pixels; `two` twice around."""
     second = along if paired else across
-    tape = jax.tree.map(lambda a: doubled_up(stage.around, a, 1), two.tape)
-    unit, end = doubled_up(stage.around, two.unit, 2), doubled_up(stage.around, two.end, 1)
-
-    def moved(move: Array) -> Side:
-        at = lambda a: moved_by(stage.around, a, move, 1)
-        return Side(moved_by(stage.around, unit, move, 2), jax.tree.map(at, tape), at(end), two.q)
+    moved = functools.partial(moved_side, stage, two)
 
     def slice_(side: Side, scale: Array) -> Parts:
         parts = through(stage, wanted, one, side, second, go)
@@ -195,24 +205,24 @@ class Programs(NamedTuple):
     """What is compiled for a network: for single images, for tiles of either read-out, and for what stands behind."""
 
     side_of: Any
+    twice_around: Any
     flat_tile: Any
     pooled_tile: Any
     behind: Any
 
     @classmethod
-    def by(cls, compiled: Callable[..., Any]) -> "Programs":
-        """All four, compiled in this way."""
-        fixed = (
-            (_side_of, (0,)),
-            (_flat_tile, (0, 1, 2)),
-            (_pooled_tile, (0, 1, 2)),
-            (_behind, (0, 1, 2, 3)),
+    def by(cls, images: Callable[..., Any], pairs: Callable[..., Any]) -> "Programs":
+        """All five, compiled in these ways."""
+        return cls(
+            images(_side_of, static_argnums=0),
+            images(_twice_around, static_argnums=0),
+            pairs(_flat_tile, static_argnums=(0, 1, 2)),
+            pairs(_pooled_tile, static_argnums=(0, 1, 2)),
+            pairs(_behind, static_argnums=(0, 1, 2, 3)),
         )
-        return cls(*(compiled(f, static_argnums=places) for f, places in fixed))
 
 
-WELL, BRIEFLY = Programs.by(jax.jit), Programs.by(quick_jit)
-WELL = WELL._replace(side_of=light_jit(_side_of, static_argnums=(0,)))
+WELL, BRIEFLY = Programs.by(light_jit, jax.jit), Programs.by(quick_jit, quick_jit)
 
 
 def going(programs: Programs | None = None) -> np.ndarray | None:
@@ -261,6 +271,7 @@ def slice_kernels(
     else:
         shares = dealt(*displacements(stage.around, half=folded), alone=programs is BRIEFLY)
         weighed = [(moves, weights.astype(one.end.dtype)) for moves, weights in shares]
-        chunks = [programs.pooled_tile(stage, wanted, paired, one, two, *m, go) for m in weighed]
+        twice = programs.twice_around(stage, two)
+        chunks = [programs.pooled_tile(stage, wanted, paired, one, twice, *m, go) for m in weighed]
         parts = jax.tree.map(lambda *sums: sum(sums[1:], sums[0]), *chunks)
     return programs.behind(stage, wanted, folded, paired, numbers[1], (one.q, two.q), parts)

@@ -142,11 +142,14 @@ def settled(
     Returns:
         The block, and how far rounding may have moved the angles of each pair, on average.
     """
-    dtype, go = sums.low.dtype, going(sums.a1)
+    dtype = sums.low.dtype
     own = sums.low[: meeting.images]
     spread = jnp.diagonal(own, axis1=1, axis2=2).astype(jnp.float64)
-    one = written(go, Size.of, sums.a1[:, :, None], spread[meeting.first][:, :, None])
-    two = written(go, Size.of, sums.a2[:, None, :], spread[meeting.second][:, None, :])
+    ends = jnp.concatenate([sums.a1, sums.a2])
+    numbers = jnp.concatenate([meeting.first, meeting.second])
+    sizes = written(going(ends), Size.of, ends, spread[numbers])
+    one = Size(*(a[: len(sums.a1), :, None] for a in sizes))
+    two = Size(*(a[len(sums.a1) :, None, :] for a in sizes))
     over = outer(one.over, two.over, sums.low)
     above, size = None, one.root * two.root
     if positive:

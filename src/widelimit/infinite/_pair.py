@@ -282,11 +282,11 @@ def doubled(x: Scalar | Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def going(some: Float[Array, "..."]) -> Bool[Array, ""] | None:
-    """True of what is never negative, in a way that a CPU's compiler cannot know (`_edges.written`).
+    """True of numbers, in a way that a CPU's compiler cannot know (`_edges.written`).
 
     None on an accelerator, which would stop to ask.
     """
-    return some.reshape(-1)[0] >= 0 if jax.default_backend() == "cpu" else None
+    return ~jnp.isnan(some.reshape(-1)[0]) if jax.default_backend() == "cpu" else None
 
 
 def outer(a: First, b: Second, like: Pairs) -> Pairs:

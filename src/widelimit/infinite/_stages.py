@@ -23,7 +23,7 @@ from widelimit.describe import check_pixels
 from widelimit.layers import AvgPool, Layer, Pool, Serial, Sites, SumPool
 
 from ._demand import demand
-from ._displacements import dealt, displacements, doubled_up, moved_by
+from ._displacements import dealt, displacements
 from ._edges import written
 from ._fast import (
     BRIEFLY,
@@ -33,6 +33,7 @@ from ._fast import (
     across,
     along,
     going,
+    moved_side,
     through,
 )
 from ._images import Images
@@ -101,16 +102,15 @@ def coarse_sums(
     weights: Float[Array, " count"],
     go: Bool[Array, ""] | None,
 ) -> Parts:
-    """Sums of these slices into coarse ones: axes (*displacements, *pixels, n1, n2); `paired`: n1 pairs, n2 = 1."""
+    """Sums of these slices into coarse ones: axes (*displacements, *pixels, n1, n2); `paired`: n1 pairs, n2 = 1.
+
+    The second images come twice around.
+    """
     stage, k = coarse.stage, len(coarse.pool)
     second = along if paired else across
-    tape = jax.tree.map(lambda a: doubled_up(stage.around, a, 1), two.tape)
-    unit, end = doubled_up(stage.around, two.unit, 2), doubled_up(stage.around, two.end, 1)
     room = jnp.asarray([n // c for n, c in zip(stage.around, coarse.pool, strict=True)], jnp.int32)
 
-    def moved(move: Array) -> Side:
-        at = lambda a: moved_by(stage.around, a, move, 1)
-        return Side(moved_by(stage.around, unit, move, 2), jax.tree.map(at, tape), at(end), two.q)
+    moved = functools.partial(moved_side, stage, two)
 
     def slice_(side: Side, scale: Array) -> Parts:
         weight = along(one.end) * second(side.end * scale)
@@ -247,17 +247,17 @@ def coarse_side(coarse: Coarse, points: int) -> int:
 
 def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool) -> Images:
     """Two batches of images behind the first pool."""
-    here = jax.default_backend() == "cpu"
-    side_of = (BRIEFLY if here else WELL).side_of  # pairs cost so much more
-    one = side_of(coarse.stage, numbers, x1, going())
-    two = one if x2 is None else side_of(coarse.stage, numbers, x2, going())
+    programs = BRIEFLY if jax.default_backend() == "cpu" else WELL  # pairs cost so much more
+    one = programs.side_of(coarse.stage, numbers, x1, going())
+    two = one if x2 is None else programs.side_of(coarse.stage, numbers, x2, going())
     same = x2 is None
 
     def sums(wanted: tuple[str, ...], first: Side, second: Side, *, own: bool) -> list[Parts]:
         half = own or same
         shares = dealt(*displacements(coarse.stage.around, half=half))
         weighed = [(moves, weights.astype(first.end.dtype)) for moves, weights in shares]
-        return [coarse_sums(coarse, wanted, own, first, second, *m, going()) for m in weighed]
+        twice = programs.twice_around(coarse.stage, second)
+        return [coarse_sums(coarse, wanted, own, first, twice, *m, going()) for m in weighed]
 
     cross = sums(("nngp", "ntk") if ntk else ("nngp",), one, two, own=False)
     own1, own2 = ([] if same else sums(("nngp",), s, s, own=True) for s in (one, two))
