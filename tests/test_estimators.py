@@ -435,6 +435,8 @@ def test_columns_that_matter_are_found(seed, tmp_path):
     assert model.feature_importances_.sum() == pytest.approx(1)
     assert np.trace(model.feature_matrix_) == pytest.approx(6)
     assert model.score(x[100:], y[100:]) > plain.score(x[100:], y[100:]) + 0.1
+    names = [label.get_text() for label in wl.plot.importance(model).axes[0].get_yticklabels()]
+    assert set(names[-2:]) == {"column 1", "column 4"}
     wl.estimators.save(model, tmp_path / "model.npz")
     again = wl.estimators.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(again.predict(x), model.predict(x))
@@ -456,6 +458,10 @@ def test_a_search_finds_what_is_better_for_certain(seed):
     x = np.stack([rng.integers(0, 8, 100), rng.standard_normal(100)], axis=1)
     y = np.isin(x[:, 0], [1, 4, 6])
     model = NTKClassifier(search="network", categories=0).fit(x, y)
+    model.feature_matrix_ = np.array([[1.0, 0.5], [0.5, 1.0]])
+    assert len(wl.plot.importance(model).axes) == 3  # bars, the matrix, its scale
+    with pytest.raises(TypeError, match="Call its fit first"):
+        wl.plot.importance(NTKClassifier())
     taken = next(line for line in model.search_ if line["taken"])
     assert taken["change"] == {"categories": 10}
     assert taken["gain"] > taken["margin"] > 0
