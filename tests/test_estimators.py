@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 import scipy.linalg
 import scipy.sparse
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_wine
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -24,7 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import widelimit as wl
 from widelimit.estimators import NetworkKernel, NTKClassifier, NTKRegressor
 from widelimit.infinite import prepare
-from widelimit.regression import average_outer_product, input_gradients
+from widelimit.regression import average_outer_product, input_gradients, laplace
 
 RAW = {"standardise": False, "ridge": 0.1}
 
@@ -434,6 +435,8 @@ def test_columns_that_matter_are_found(seed, tmp_path):
     assert model.feature_importances_.sum() == pytest.approx(1)
     assert np.trace(model.feature_matrix_) == pytest.approx(6)
     assert model.score(x[100:], y[100:]) > plain.score(x[100:], y[100:]) + 0.1
+    names = [label.get_text() for label in wl.plot.importance(model).axes[0].get_yticklabels()]
+    assert set(names[-2:]) == {"column 1", "column 4"}
     wl.estimators.save(model, tmp_path / "model.npz")
     again = wl.estimators.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(again.predict(x), model.predict(x))
@@ -455,6 +458,10 @@ def test_a_search_finds_what_is_better_for_certain(seed):
     x = np.stack([rng.integers(0, 8, 100), rng.standard_normal(100)], axis=1)
     y = np.isin(x[:, 0], [1, 4, 6])
     model = NTKClassifier(search="network", categories=0).fit(x, y)
+    model.feature_matrix_ = np.array([[1.0, 0.5], [0.5, 1.0]])
+    assert len(wl.plot.importance(model).axes) == 3  # bars, the matrix, its scale
+    with pytest.raises(TypeError, match="Call its fit first"):
+        wl.plot.importance(NTKClassifier())
     taken = next(line for line in model.search_ if line["taken"])
     assert taken["change"] == {"categories": 10}
     assert taken["gain"] > taken["margin"] > 0
@@ -599,8 +606,9 @@ def test_bad_data_is_refused(seed):
         NTKRegressor().fit(np.where(x > 1, np.nan, x), y)
     with pytest.raises(ValueError, match="inconsistent"):
         NTKRegressor().fit(x, y[:-1])
-    with pytest.raises(TypeError, match="dense data is required"):
-        NTKRegressor().fit(scipy.sparse.csr_array(x), y)
+    wide = scipy.sparse.csr_array((30, 10**8))
+    with pytest.raises(ValueError, match="GiB are filled at most"):
+        NTKRegressor().fit(wide, y)
     with pytest.raises(ValueError, match="overflow"):
         NTKRegressor().fit(x * 1e200, y)
     with pytest.raises(ValueError, match="overflow"):
@@ -682,3 +690,127 @@ def test_numbers_whose_squares_underflow_are_refused():
         NTKRegressor().fit(1e-200 * x, y)
     with pytest.raises(ValueError, match="y contains nothing larger than"):
         NTKRegressor().fit(x, 1e-200 * y)
+
+
+# Heads, and tables as they come
+
+
+@parametrize_with_checks([NTKClassifier(head="gp"), NTKClassifier(head="svc")])
+def test_heads_keep_the_contract(estimator, check):
+    check(estimator)
+
+
+def three_classes(seed, n=45):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, 3))
+    return x, (x[:, 0] + 0.3 * rng.standard_normal(n) > 0) + 1 * (x[:, 1] > 0.5)
+
+
+def test_laplace_is_scikit_learn_s(seed):
+    x, y = three_classes(seed)
+    y = y > 0
+    model = NTKClassifier(head="gp").fit(x[:30], y[:30])
+    z, amplitude = model._scaling(x), model._head.amplitude
+    kernel = ConstantKernel(amplitude) * NetworkKernel()
+    known = GaussianProcessClassifier(kernel, optimizer=None).fit(z[:30], y[:30])
+    assert model.log_evidence_ == pytest.approx(known.log_marginal_likelihood_value_, rel=1e-6)
+    for other in (amplitude * 10**0.5, amplitude / 10**0.5):
+        prior = ConstantKernel(other) * NetworkKernel()
+        worse = GaussianProcessClassifier(prior, optimizer=None).fit(z[:30], y[:30])
+        assert worse.log_marginal_likelihood_value_ < model.log_evidence_
+    latent = model._head.problem.combine(z[30:], model._head.dual)[:, 0]
+    np.testing.assert_allclose(
+        latent, known.base_estimator_.latent_mean_and_variance(z[30:])[0], atol=1e-4
+    )
+    np.testing.assert_allclose(
+        model._head.variances(z[30:])[:, 0],
+        known.base_estimator_.latent_mean_and_variance(z[30:])[1],
+        rtol=1e-4,
+    )
+
+
+def test_laplace_without_a_row(seed):
+    """The means of left-out rows against models that are fitted without them."""
+    x, y = three_classes(seed, n=25)
+    matrix, shares = wl.ntk(wl.mlp(1), x), (y > 0).astype(float)
+    means, variances = laplace(matrix, shares, np.ones(25)).leave_one_out(matrix)
+    for i in range(0, 25, 6):
+        k = np.arange(25) != i
+        part = laplace(matrix[np.ix_(k, k)], shares[k], np.ones(24))
+        exact = matrix[i, k] @ part.slope
+        assert abs(means[i] - exact) < 0.2 * np.sqrt(variances[i])
+
+
+def test_support_vectors_are_scikit_learn_s(seed):
+    x, y = three_classes(seed)
+    names = np.array(["a", "b", "c"])[y]
+    model = NTKClassifier(head="svc", C=3.0).fit(x[:30], names[:30])
+    z = model._scaling(x)
+    gram = wl.ntk(model.network_, z, z[:30])
+    known = SVC(C=3.0, kernel="precomputed", tol=1e-6).fit(gram[:30], names[:30])
+    np.testing.assert_allclose(model.decision_function(x), known.decision_function(gram), atol=1e-4)
+    assert (model.predict(x) == known.predict(gram)).all()
+
+
+@pytest.mark.parametrize("head", ["ridge", "gp", "svc"])
+def test_every_head(head, seed, tmp_path):
+    x, y = three_classes(seed, n=90)
+    model = NTKClassifier(head=head).fit(x[:60], y[:60])
+    chance = model.predict_proba(x)
+    right = chance[np.arange(90), y]
+    assert -np.log(right[60:]).mean() < 0.8  # a coin would have log 3
+    assert abs(model.loo_score_ - model.score(x[60:], y[60:])) < 0.2
+    assert model.feature_importances_.argmin() == 2
+    for copy in (pickle.loads(pickle.dumps(model)), _through_a_file(model, tmp_path / "m.npz")):
+        np.testing.assert_allclose(copy.predict_proba(x), chance, rtol=1e-9)
+        assert copy.loo_score_ == pytest.approx(model.loo_score_)
+    sparse = NTKClassifier(head=head).fit(scipy.sparse.csr_array(x[:60]), y[:60])
+    np.testing.assert_allclose(sparse.predict_proba(scipy.sparse.csr_array(x)), chance)
+
+
+def _through_a_file(model, path):
+    wl.estimators.save(model, path)
+    return wl.estimators.load(path)
+
+
+def test_evidence_and_score_of_a_regression(seed):
+    x, y = table(seed, n=25)
+    x[20:] = x[:5]  # equal rows count as rows
+    model = NTKRegressor(ridge=0.1).fit(x, y)
+    z = (x - x.mean(0)) / x.std(0)
+    matrix = model.amplitude_ * (wl.ntk(model.network_, z) + 0.1 * np.eye(25))
+    known = scipy.stats.multivariate_normal(np.full(25, y.mean()), matrix).logpdf(y)
+    assert model.log_evidence_ == pytest.approx(known, rel=1e-9)
+    y = y + np.random.default_rng(seed).standard_normal(25)
+    best = NTKRegressor(ridge="evidence").fit(x, y).log_evidence_
+    assert NTKRegressor(ridge=0.01).fit(x, y).log_evidence_ < best
+    x, y = table(seed)
+    model = NTKRegressor().fit(x, y)
+    errors = model.leave_one_out(x, y)
+    assert model.loo_score_ == pytest.approx(1 - (errors**2).sum() / ((y - y.mean()) ** 2).sum())
+
+
+def test_options_without_effect_are_told(seed):
+    x, y = three_classes(seed)
+    with pytest.warns(UserWarning, match="C=2.0 belongs to head='svc' and is ignored"):
+        NTKClassifier(C=2.0, ridge=0.1).fit(x, y)
+    with pytest.warns(UserWarning, match="ridge=0.1 belongs to head='ridge'"):
+        NTKClassifier(head="svc", ridge=0.1).fit(x, y)
+    with pytest.raises(ValueError, match="'ridge', 'gp' or 'svc'"):
+        NTKClassifier(head="lda").fit(x, y)
+    with pytest.raises(ValueError, match="holds the kernel matrix"):
+        NTKClassifier(head="gp", solver="cg").fit(x, y)
+
+
+def test_a_table_with_names_and_holes(seed):
+    rng = np.random.default_rng(seed)
+    colour = rng.choice(["red", "green", "blue"], 80)
+    size = np.where(rng.uniform(size=80) < 0.2, np.nan, rng.standard_normal(80))
+    frame = pd.DataFrame({"size": size, "colour": colour})
+    y = (colour == "red") ^ np.isnan(size)  # a hole tells something
+    model = wl.estimators.table_pipeline().fit(frame[:60], y[:60])
+    assert model.score(frame[60:], y[60:]) > 0.8
+    new = pd.DataFrame({"size": [np.nan], "colour": ["violet"]})
+    assert np.isfinite(model.predict_proba(new)).all()
+    with pytest.raises(TypeError, match="must be an estimator"):
+        wl.estimators.table_pipeline("ridge")

@@ -12,3 +12,4 @@ from ._persist import load as load
 from ._persist import save as save
 from ._regressor import NTKRegressor as NTKRegressor
 from ._sklearn_kernel import NetworkKernel as NetworkKernel
+from ._table import table_pipeline as table_pipeline

@@ -1,6 +1,8 @@
 """Classification with a network of infinite width."""
 
 import dataclasses
+import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,12 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from widelimit.regression import as_weights
+from widelimit._base.scalars import as_float
+from widelimit.regression import DENSE, Problem, as_weights
 
 from ._estimator import NetworkEstimator, old_spelling
-from ._probability import fit_sharpness, probabilities
+from ._heads import HEADS, LaplaceHead, MachineHead, RidgeHead
+from ._probability import columns
 from ._scaling import moments
 
 
@@ -21,8 +25,8 @@ from ._scaling import moments
 class NTKClassifier(ClassifierMixin, NetworkEstimator):
     r"""Classification by an infinitely wide network that regresses on ±1, one output per class.
 
-    The squared loss has a closed form, and on small tables does as well as any other. Probabilities
-    are a softmax of the outputs, its sharpness fitted to leave-one-out outputs.
+    The squared loss has a closed form, and on small tables does as well as any other; `head` offers two
+    more. Columns are standardised, outliers brought in, columns of few values also read as categories.
 
     Args:
         network: A network or its text; None builds one from the next six options.
@@ -57,12 +61,21 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
             in which the features are learnt anew, none if none does for certain. On at most 1500 rows.
         feature_form: "diagonal": columns are weighted; "full": they are mixed too; "auto": the better one.
         class_weight: None, "balanced", or a weight for each class; multiplies `sample_weight`.
+        head: "ridge": regression on ±1, probabilities by a softmax of the outputs, its sharpness fitted to
+            leave-one-out outputs; "gp": a Gaussian process for each class against the others, by Laplace's
+            approximation, its prior variance of largest evidence; "svc": scikit-learn's support vector
+            machine on this kernel, probabilities fitted to five folds. The last two hold the kernel
+            matrix, and use `ridge` only where a search or features ask for it.
+        C: The bound of the support vector machine.
 
     Attributes:
         classes_: The classes, sorted.
         network_: The network.
-        ridge_: The ridge.
-        dual_coef_: $\alpha$ for distinct rows, shape (n, outputs).
+        ridge_: The ridge (`head="ridge"`).
+        dual_coef_: Coefficients of distinct rows, shape (n, outputs); of the support vector machine for each
+            pair of classes.
+        loo_score_: The accuracy of leave-one-out predictions; computed when it is asked for.
+        log_evidence_: The log probability of the labels (`head="gp"`).
         search_: What a search has tried, and what it took.
         feature_rounds_: How many rounds of features were taken.
         feature_matrix_: The matrix $M$ by the root of which points were multiplied, of trace d; points are the
@@ -90,6 +103,8 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
     squash: bool = dataclasses.field(default=True, kw_only=True)
     categories: int = dataclasses.field(default=10, kw_only=True)
     class_weight: Any = dataclasses.field(default=None, kw_only=True)
+    head: str = dataclasses.field(default="ridge", kw_only=True)
+    C: float = dataclasses.field(default=1.0, kw_only=True)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NTKClassifier":
         """Fit the network.
@@ -115,10 +130,46 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         weights = weights * self._class_weights(y, labels, weights)
         targets = _codes(labels, len(self.classes_))
         self._mean, _ = moments(targets, weights)
-        self._fit_network(X, targets - self._mean, weights)
-        self._sharpness = fit_sharpness(self._fit, self._mean)
-        self._publish()
+        self._fit_head(X, targets - self._mean, weights)
         return self
+
+    def _fit_head(self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
+        check_head(self)
+        if self.head == "ridge":
+            self._fit_network(X, targets, weights)
+            self._head = RidgeHead.of(self._fit, self._mean)
+            self._publish()
+            return
+        problem, _ = self._pose(X, targets, weights)
+        if len(problem.x) > DENSE:
+            raise ValueError(
+                f"head={self.head!r} holds the kernel matrix, of at most {DENSE} rows; {len(problem.x)} came. "
+                "Set head='ridge', or give fewer rows."
+            )
+        if self.head == "gp":
+            self._head = LaplaceHead.of(problem, self._mean, self.verbose)
+            self.log_evidence_ = self._head.log_evidence
+        else:
+            self._head = MachineHead.of(problem, self._mean, float(self.C))
+        self.dual_coef_ = self._head.dual
+
+    @property
+    def loo_score_(self) -> float:
+        """The accuracy of leave-one-out predictions of the rows; with "svc" of five folds.
+
+        Of more than 2000 rows, 1000 are predicted. What was chosen, was chosen on all rows.
+        """
+        check_is_fitted(self)
+        rows, scores = self._head.judged()
+        data = self._function()[0].data
+        shares = (columns(data.targets[rows] + self._mean) + 1) / 2
+        right = shares[np.arange(len(rows)), columns(scores).argmax(1)]
+        return float(np.average(right, weights=data.weights[rows]))
+
+    def _function(self) -> tuple[Problem, np.ndarray]:
+        if isinstance(self._head, RidgeHead):
+            return super()._function()
+        return self._head.problem, self._head.dual
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The network's outputs.
@@ -154,12 +205,17 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         Returns:
             Shape (m, classes); rows sum to 1.
         """
-        return probabilities(self._outputs(X), self._sharpness)
+        points = self._points(X)
+        return self._head.chances(points)
 
     def _outputs(self, X: Any) -> np.ndarray:
+        points = self._points(X)
+        return self._head.scores(points)
+
+    def _points(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         X = validate_data(self, self._rows(X), dtype=np.float64, reset=False)
-        return self._mean + self._fit.mean(self._scaling(X))
+        return self._scaling(X)
 
     def _class_weights(self, y: Any, labels: np.ndarray, weights: np.ndarray) -> Any:
         if self.class_weight is None:
@@ -168,6 +224,28 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
             return compute_sample_weight(self.class_weight, y)
         sums = np.bincount(labels, weights)  # weights count rows, so classes are counted by them
         return (weights.sum() / (sums > 0).sum() / np.where(sums > 0, sums, 1))[labels]
+
+
+def check_head(options: Any) -> None:
+    """Refuse what is no head, and say which options have no effect on it."""
+    if options.head not in HEADS:
+        raise ValueError(f"head must be 'ridge', 'gp' or 'svc', got {options.head!r}.")
+    if not 0 < as_float(options.C, "C") < math.inf:
+        raise ValueError(f"C must be positive and finite, got {options.C}.")
+    unused = []
+    if options.head != "svc" and options.C != 1.0:
+        unused.append(f"C={options.C} belongs to head='svc'")
+    if options.head != "ridge":
+        if options.time is not None:
+            unused.append(f"time={options.time} belongs to head='ridge'")
+        if options.ridge != "loo" and options.search is None and not options.feature_rounds:
+            unused.append(f"ridge={options.ridge!r} belongs to head='ridge'")
+        if options.solver == "cg":
+            raise ValueError(
+                f"head={options.head!r} holds the kernel matrix; solver='cg' does not."
+            )
+    for text in unused:
+        warnings.warn(f"{text} and is ignored.", UserWarning, stacklevel=4)
 
 
 def _codes(labels: np.ndarray, classes: int) -> np.ndarray:

@@ -7,18 +7,21 @@ import warnings
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from widelimit._base.renamed import renamed_argument
 from widelimit._base.scalars import as_count, as_float
-from widelimit.regression import Data, fit
+from widelimit.regression import Data, Problem, fit
 
 from ._features import FORMS, importances, learn_features
 from ._network import kernel_of
 from ._search import check_search, search
 from ._trial import Options, Trial
 
+_MOST_BYTES = 2**31  # of a sparse table that is filled
+_CHOSEN = ("search_", "feature_matrix_", "feature_rounds_", "log_evidence_", "ridge_", "_fit")
 _ROUNDS = 3  # of features, where a search may learn some
 T = TypeVar("T", bound=type)
 
@@ -62,6 +65,17 @@ class NetworkEstimator(BaseEstimator):
 
     def _fit_network(self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
         """Scale the columns, merge equal rows, and solve for targets of mean 0."""
+        problem, t = self._pose(X, targets, weights)
+        names = ("rank", "precision", "checkpoint", "verbose", "mesh")
+        more = {name: getattr(self, name) for name in names}
+        self._fit = fit(problem, self.ridge, t=t, solver=self.solver, **more)
+
+    def _pose(
+        self, X: np.ndarray, targets: np.ndarray, weights: np.ndarray
+    ) -> tuple[Problem, float]:
+        """The regression that is to be solved, with all that is chosen before, and the training time."""
+        for name in _CHOSEN:
+            vars(self).pop(name, None)  # of an earlier fit
         options, t = Options(**self.get_params(deep=False)), _check_time(self.time)
         kernel_of(options)  # refuses before any work
         warn_of_unused(options)
@@ -81,9 +95,7 @@ class NetworkEstimator(BaseEstimator):
                 problem = dataclasses.replace(problem, data=data)
                 scaling = dataclasses.replace(scaling, features=found.root)
         self._scaling = scaling
-        names = ("rank", "precision", "checkpoint", "verbose", "mesh")
-        more = {name: getattr(self, name) for name in names}
-        self._fit = fit(problem, self.ridge, t=t, solver=self.solver, **more)
+        return problem, t
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -95,15 +107,27 @@ class NetworkEstimator(BaseEstimator):
         check_is_fitted(self)
         if self._layout is not None:
             raise AttributeError("feature_importances_ belongs to tables; inputs had pixels.")
-        width = self._fit.problem.x.shape[1]
+        problem, dual = self._function()
+        width = problem.x.shape[1]
         root = self._scaling.features if len(self._scaling.features) else np.eye(width)
-        shares = self._scaling.by_column(importances(self._fit, root))
+        shares = self._scaling.by_column(importances(problem, dual, root))
         return shares / (shares.sum() or 1.0)
+
+    def _function(self) -> tuple[Problem, np.ndarray]:
+        """The points of the fitted function, and their coefficients."""
+        return self._fit.problem, self._fit.dual
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     _layout: ClassVar[tuple[int, ...] | None] = None
 
     def _rows(self, X: Any, *, fitting: bool = False) -> Any:
-        """Inputs with pixels as rows; their shape is remembered when fitting."""
+        """Inputs with pixels as rows; their shape is remembered when fitting. Sparse ones are filled."""
+        if scipy.sparse.issparse(X):
+            X = _filled(X)
         X = X if hasattr(X, "ndim") else np.asarray(X)
         layout = tuple(X.shape[1:]) if X.ndim > 2 else None
         if fitting and layout != self._layout:
@@ -119,6 +143,18 @@ class NetworkEstimator(BaseEstimator):
     def _publish(self) -> None:
         self.ridge_ = self._fit.ridge
         self.dual_coef_ = self._fit.dual
+
+
+def _filled(X: Any) -> np.ndarray:
+    """A sparse table as an array, where that is not too large."""
+    size = X.shape[0] * X.shape[1] * 8
+    if size > _MOST_BYTES:
+        raise ValueError(
+            f"X is sparse, of shape {X.shape}; kernels need all its numbers, {size / 2**30:.1f} GiB, and "
+            f"{_MOST_BYTES / 2**30:.0f} GiB are filled at most. Reduce its columns first, for example with "
+            "sklearn.decomposition.TruncatedSVD."
+        )
+    return X.toarray()
 
 
 def warn_of_unused(options: Options) -> None:

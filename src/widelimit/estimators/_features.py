@@ -10,7 +10,7 @@ import numpy as np
 from widelimit._base.watch import say
 from widelimit.regression import Problem, Ridge, average_outer_product
 
-from ._trial import SOME, gain, quick_fit
+from ._trial import FEW, SOME, folds_of, gain, quick_fit
 
 FORMS = ("diagonal", "full")
 _SHRINKAGES = (0.1, 0.5)  # shares of the identity in the matrix
@@ -70,8 +70,8 @@ def learn_features(
         problem = dataclasses.replace(problem, data=data.subset(data.some(SOME)))
         data = problem.data
     plain = Features(np.eye(data.points.shape[1]))
-    folds = _folds(data.targets)
-    if len(data.points) < 2 * _FOLDS:
+    folds = folds_of(data, _FOLDS)
+    if len(data.points) < FEW:
         return plain
     kinds = [(kind, s) for kind in (FORMS if form == "auto" else (form,)) for s in _SHRINKAGES]
     errors = np.zeros((len(kinds), rounds + 1, len(folds)))
@@ -95,11 +95,10 @@ def learn_features(
     return last.features
 
 
-def importances(fitted: Ridge, root: np.ndarray) -> np.ndarray:
+def importances(problem: Problem, dual: np.ndarray, root: np.ndarray) -> np.ndarray:
     """The diagonal of the average outer product of gradients in the points before the root, shape (d,)."""
-    problem = fitted.problem
     rows = problem.data.some(SOME)
-    inner = average_outer_product(problem.kernel, problem.x[rows], problem.x, fitted.dual)
+    inner = average_outer_product(problem.kernel, problem.x[rows], problem.x, dual)
     return np.einsum("ij,jk,ik->i", root, inner, root)
 
 
@@ -145,12 +144,3 @@ def _shrunk(matrix: np.ndarray, form: str, shrinkage: float) -> np.ndarray:
     if form == "diagonal":
         scaled = np.diag(np.diagonal(scaled))
     return (1 - shrinkage) * scaled + shrinkage * one
-
-
-def _folds(targets: np.ndarray) -> np.ndarray:
-    """A fold for each row, about equal in what the targets are."""
-    tie = np.random.default_rng(0).random(len(targets))
-    key = targets.argmax(1) if targets.shape[1] > 1 else targets[:, 0]
-    out = np.empty(len(targets), int)
-    out[np.lexsort((tie, key))] = np.arange(len(targets)) % _FOLDS
-    return out

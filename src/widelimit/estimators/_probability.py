@@ -24,7 +24,7 @@ def probabilities(outputs: np.ndarray, sharpness: float) -> np.ndarray:
         >>> probabilities(np.array([[0.0]]), 5.0)
         array([[0.5, 0.5]])
     """
-    return softmax(sharpness * _columns(outputs), axis=1)
+    return softmax(sharpness * columns(outputs), axis=1)
 
 
 def fit_sharpness(fit: Ridge, mean: np.ndarray) -> float:
@@ -33,10 +33,24 @@ def fit_sharpness(fit: Ridge, mean: np.ndarray) -> float:
     The fit is to codes of ±1 minus their mean.
     """
     rows, errors = fit.judged()
-    targets, weights = fit.problem.data.targets[rows], fit.problem.data.weights[rows]
-    total = float(weights.sum())
-    scores = _columns(targets - errors + mean)
-    shares = (_columns(targets + mean) + 1) / 2
+    data = fit.problem.data
+    targets = data.targets[rows]
+    shares = (columns(targets + mean) + 1) / 2
+    return sharpness_of(targets - errors + mean, shares, data.weights[rows])
+
+
+def sharpness_of(outputs: np.ndarray, shares: np.ndarray, weights: np.ndarray) -> float:
+    """The sharpness that makes labels most probable, given outputs of models that did not see them.
+
+    Args:
+        outputs: Shape (m, classes), or (m, 1).
+        shares: Of each class in a row's labels, shape (m, classes).
+        weights: Shape (m,).
+
+    Returns:
+        Between 0.1 and 100.
+    """
+    scores, total = columns(outputs), float(weights.sum())
     # One more row, spread over all classes: separable data would ask for infinite sharpness.
     shares = (total * shares + 1 / shares.shape[1]) / (total + 1)
 
@@ -50,5 +64,6 @@ def fit_sharpness(fit: Ridge, mean: np.ndarray) -> float:
     return math.exp(float(out.x))
 
 
-def _columns(outputs: np.ndarray) -> np.ndarray:
+def columns(outputs: np.ndarray) -> np.ndarray:
+    """One column f as (-f, f), several as they are."""
     return np.concatenate([-outputs, outputs], axis=1) if outputs.shape[1] == 1 else outputs

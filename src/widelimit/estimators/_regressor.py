@@ -62,6 +62,8 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
         network_: The network.
         ridge_: The ridge.
         dual_coef_: $\alpha$ for distinct rows and standardised targets, shape (n, k).
+        loo_score_: $R^2$ of the leave-one-out predictions; computed when it is asked for.
+        log_evidence_: The log probability density of y; computed when it is asked for.
         amplitude_: $s^2$ of the Gaussian process $s^2k$, by maximal likelihood, in units of the
             targets squared; a number, or one for each output.
         noise_variance_: $s^2r$, the variance of the noise.
@@ -205,6 +207,30 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
             out[unused] = self._fit.mean(self._scaling(X[unused]))
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         return self._answer(targets - self._mean - self._scale * out)
+
+    @property
+    def loo_score_(self) -> float:
+        """$R^2$ of the leave-one-out predictions of the rows; of more than 2000, 1000 are predicted."""
+        check_is_fitted(self)
+        rows, errors = self._fit.judged()
+        data = self._fit.problem.data
+        weights = data.weights[rows]
+        around = data.targets[rows] - np.average(data.targets[rows], axis=0, weights=weights)
+        total = weights @ around**2
+        return float(np.mean(1 - weights @ errors**2 / np.where(total > 0, total, 1)))
+
+    @property
+    def log_evidence_(self) -> float:
+        r"""The log probability density of y, outputs independent, $y\sim N(\bar y,s^2(K+rW^{-1}))$."""
+        check_is_fitted(self)
+        if self.time is not None or self._fit.ridge == 0:
+            raise AttributeError("log_evidence_ belongs to a fit with a ridge and time=None.")
+        data, rows = self._fit.problem.data, self._fit.problem.data.total
+        volume = self._fit.log_det() + (rows - len(data.points)) * np.log(self._fit.ridge)
+        variances = np.atleast_1d(self.amplitude_)
+        with np.errstate(divide="ignore"):
+            each = rows * (1 + np.log(2 * np.pi * variances)) + volume
+        return -float(each.sum()) / 2
 
     def _fit_targets(self, targets: np.ndarray, weights: np.ndarray) -> None:
         self._mean, self._scale = moments(targets, weights)

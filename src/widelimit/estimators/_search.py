@@ -7,7 +7,7 @@ import numpy as np
 
 from widelimit._base.watch import say
 
-from ._trial import Options, Trial, gain, per_row, quick_fit
+from ._trial import FEW, Options, Trial, gain, per_row, quick_fit
 
 _SEVERAL = 10  # values up to which a column counts as a category, where that is tried
 
@@ -44,7 +44,7 @@ def search(options: Options, trial: Trial, t: float) -> tuple[Options, list[dict
     part = trial.some()
     start = _errors(options, part, t)
     tried: list[dict[str, Any]] = [_line({}, start, start) | {"margin": 0.0}]
-    for change in candidates(options):
+    for change in candidates(options) if len(start) >= FEW else []:
         changed = copy.copy(options)
         vars(changed).update(change)
         errors = _errors(changed, part, t)

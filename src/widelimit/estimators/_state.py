@@ -14,6 +14,7 @@ from widelimit.layers import Layer
 from widelimit.linalg import Solution
 from widelimit.regression import Data, Problem, Ridge
 
+from ._heads import LaplaceHead, MachineHead, RidgeHead
 from ._regressor import NTKRegressor
 from ._scaling import Scaling
 
@@ -22,21 +23,18 @@ _OLD = {"standardize": "standardise", "normalize": "normalise"}  # names in file
 
 def to_state(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays of a fitted estimator."""
-    fit: Ridge = model._fit
-    assert isinstance(fit.problem.kernel, PreparedKernel)
-    data, outcome = fit.problem.data, fit.outcome
+    problem, dual = model._function()
+    assert isinstance(problem.kernel, PreparedKernel)
+    data = problem.data
     header = {
         "network": to_json(model.network_),
         "params": {k: _encode(k, v) for k, v in model.get_params(deep=False).items()},
-        "kernel": fit.problem.kernel.kind,
-        "ridge": fit.ridge,
-        "time": None if fit.t == math.inf else fit.t,
+        "kernel": problem.kernel.kind,
         "sphere": bool(model._scaling.sphere),
         "factor": model._scaling.factor,
-        "cg": outcome and [outcome.converged, outcome.steps, outcome.residual],
     }
     arrays = {field.name: getattr(data, field.name) for field in dataclasses.fields(data)}
-    arrays |= {"dual": fit.dual, "amplitude": fit.amplitude, "y_mean": model._mean}
+    arrays |= {"dual": dual, "y_mean": model._mean}
     for field in dataclasses.fields(model._scaling):
         value = getattr(model._scaling, field.name)
         if isinstance(value, np.ndarray):
@@ -47,13 +45,32 @@ def to_state(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header["feature_rounds"] = model.feature_rounds_
         arrays["feature_matrix"] = model.feature_matrix_
     if isinstance(model, NTKRegressor):
-        header["flat"] = model._flat
-        arrays["y_scale"] = model._scale
+        header |= {"flat": model._flat, **_of_ridge(model._fit)}
+        arrays |= {"y_scale": model._scale, "amplitude": model._fit.amplitude}
+        return header, arrays
+    header["object_classes"] = model.classes_.dtype == object
+    arrays["classes"] = _plain_classes(model.classes_)
+    head = model._head
+    if isinstance(head, RidgeHead):
+        header |= {"sharpness": head.sharpness, **_of_ridge(head.fit)}
+        arrays["amplitude"] = head.fit.amplitude
+    elif isinstance(head, LaplaceHead):
+        header |= {"variance": head.amplitude, "log_evidence": head.log_evidence}
+        header["sharpness"] = head.sharpness
+        arrays["roots"] = head.roots
     else:
-        header["sharpness"] = model._sharpness
-        header["object_classes"] = model.classes_.dtype == object
-        arrays["classes"] = _plain_classes(model.classes_)
+        header |= {"number": head.classes, "sharpness": head.sharpness}
+        arrays |= {"offset": head.offset, "outside": head.outside}
     return header, arrays
+
+
+def _of_ridge(fit: Ridge) -> dict[str, Any]:
+    done = fit.outcome
+    return {
+        "ridge": fit.ridge,
+        "time": None if fit.t == math.inf else fit.t,
+        "cg": done and [done.converged, done.steps, done.residual],
+    }
 
 
 def from_state(cls: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
@@ -67,22 +84,45 @@ def from_state(cls: type, header: dict[str, Any], arrays: dict[str, np.ndarray])
     model.n_features_in_ = len(model._scaling.mean)
     if "features" in header:
         model.feature_names_in_ = np.array(header["features"], dtype=object)
-    outcome = header["cg"] and Solution(arrays["dual"], *header["cg"])
-    data = Data(**{field.name: arrays[field.name] for field in dataclasses.fields(Data)})
-    t = math.inf if header["time"] is None else header["time"]
-    problem = Problem(prepare(model.network_, header["kernel"]), data)
-    model._fit = Ridge(problem, header["ridge"], arrays["dual"], t, outcome=outcome)
     if "feature_rounds" in header:
         model.feature_rounds_ = header["feature_rounds"]
         model.feature_matrix_ = arrays["feature_matrix"]
+    data = Data(**{field.name: arrays[field.name] for field in dataclasses.fields(Data)})
+    problem = Problem(prepare(model.network_, header["kernel"]), data)
+    if "ridge" in header:
+        outcome = header["cg"] and Solution(arrays["dual"], *header["cg"])
+        t = math.inf if header["time"] is None else header["time"]
+        model._fit = Ridge(problem, header["ridge"], arrays["dual"], t, outcome=outcome)
     if cls is NTKRegressor:
         model._flat = header["flat"]
         model._scale = arrays["y_scale"]
+        model._publish()
+        return model
+    classes = arrays["classes"]
+    model.classes_ = classes.astype(object) if header["object_classes"] else classes
+    model.dual_coef_ = arrays["dual"]
+    if "ridge" in header:
+        model._head = RidgeHead(model._fit, model._mean, header["sharpness"])
+        model._publish()
+    elif "variance" in header:
+        model.log_evidence_ = header["log_evidence"]
+        model._head = LaplaceHead(
+            problem,
+            header["variance"],
+            arrays["dual"],
+            arrays["roots"],
+            model.log_evidence_,
+            header["sharpness"],
+        )
     else:
-        model._sharpness = header["sharpness"]
-        classes = arrays["classes"]
-        model.classes_ = classes.astype(object) if header["object_classes"] else classes
-    model._publish()
+        model._head = MachineHead(
+            problem,
+            arrays["dual"],
+            arrays["offset"],
+            header["number"],
+            header["sharpness"],
+            arrays["outside"],
+        )
     return model
 
 

@@ -6,12 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 
 from widelimit._base.scalars import as_count
-from widelimit.regression import Problem, Ridge, fit, merge
+from widelimit.regression import Data, Problem, Ridge, fit, merge
 
 from ._network import kernel_of
 from ._scaling import Scaling, fit_scaling
 
 SOME = 1500  # rows on which something is chosen where there are more
+FEW = 30  # rows of which nothing beyond the ridge is chosen: their errors say too little
 _CERTAIN = 2.5  # standard errors by which a change must be better
 _WORTHWHILE = 0.01  # of the errors, by which it must be better too
 
@@ -76,6 +77,17 @@ def gain(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
     fell = before - after
     doubt = _CERTAIN * float(fell.std()) / np.sqrt(max(len(fell) - 1, 1))
     return float(fell.mean()), float(doubt) + _WORTHWHILE * float(before.mean())
+
+
+def folds_of(data: Data, count: int) -> np.ndarray:
+    """A fold for each point, about equal in what the targets are, whatever the order of the points."""
+    targets = data.targets
+    rank = np.empty(len(targets), int)
+    rank[np.lexsort(data.points.T)] = np.random.default_rng(0).permutation(len(targets))
+    key = targets.argmax(1) if targets.shape[1] > 1 else targets[:, 0]
+    out = np.empty(len(targets), int)
+    out[np.lexsort((rank, key))] = np.arange(len(targets)) % count
+    return out
 
 
 def quick_fit(problem: Problem, ridge: object, t: float) -> Ridge:

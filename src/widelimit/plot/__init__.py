@@ -17,6 +17,7 @@ from ._finite import required_width as required_width
 from ._finite import stability as stability
 from ._finite import trained_networks as trained_networks
 from ._finite import width_convergence as width_convergence
+from ._importance import importance as importance
 from ._save import Animation as Animation
 from ._save import save as save
 from ._signal import correlation_maps as correlation_maps

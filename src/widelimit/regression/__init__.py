@@ -25,6 +25,9 @@ from ._kernel import FunctionKernel as FunctionKernel
 from ._kernel import Kernel as Kernel
 from ._kernel import as_kernel as as_kernel
 from ._kernel import gaussian_kernel as gaussian_kernel
+from ._laplace import Laplace as Laplace
+from ._laplace import half_of as half_of
+from ._laplace import laplace as laplace
 from ._phi import damped as damped
 from ._phi import descent as descent
 from ._phi import flow as flow
@@ -36,5 +39,6 @@ from ._posterior import prior as prior
 from ._problem import Problem as Problem
 from ._ridge import ridge as ridge
 from ._solvers import CG as CG
+from ._solvers import DENSE as DENSE
 from ._solvers import Cholesky as Cholesky
 from ._spectral import Spectral as Spectral

@@ -157,6 +157,14 @@ class Ridge:
         errors = leave_one_out(self.factor, self.dual / data.root, rows)
         return errors / (data.root if rows is None else data.root[rows])
 
+    def log_det(self) -> float:
+        """The logarithm of det(B + r)."""
+        if self.outcome is not None:
+            raise ValueError("A determinant needs a factorisation, which solver='cg' avoids.")
+        if isinstance(self.factor, Eigen):
+            return float(np.log(self.factor.values + self.ridge).sum())
+        return self.factor.log_det()
+
     def judged(self) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, "m k"]]:
         """Points by which the fit is judged, and their leave-one-out errors.
 
