@@ -48,7 +48,7 @@ def boosted(x: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
     """Scikit-learn's trees, as many as they want: beyond 10,000 rows they stop by themselves."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    trees = HistGradientBoostingRegressor(max_iter=2000, random_state=0)
+    trees = HistGradientBoostingRegressor(max_iter=500, random_state=0)
     return trees.fit(x, y).predict(new)
 
 
