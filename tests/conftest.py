@@ -73,6 +73,8 @@ EVERY = {
     "test_spatial.py::test_many_digits": 4,
     "test_finite.py::test_every_activation_converges_to_its_limit": 3,
     "test_operator.py::test_products_are_those_of_the_matrix": 3,
+    "test_hopper.py::test_it_is_tried_before_it_is_used": 2,
+    "test_hopper.py::test_profiles_are_powers_where_the_arithmetic_holds_them": 2,
     "test_extremes.py::test_a_zero_vector_is_an_input": 2,
     "test_kernels.py::test_gradients_match_finite_differences": 2,
     "test_kernels.py::test_profile_inside_jit_when_norms_are_unknown": 2,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import widelimit as wl
+from widelimit import regression
 
 NET = wl.mlp(1)
 X = np.random.default_rng(0).standard_normal((23, 4))
@@ -99,7 +100,7 @@ def test_what_is_no_store_or_another_matrix_is_refused(folder, tmp_path):
         wl.gram(NET, X, store=folder, share=(2, 2))
 
 
-def test_a_matrix_on_disk_stands_for_points(folder):
+def test_a_matrix_on_disk_stands_for_points(folder, monkeypatch):
     stored, y = wl.gram(NET, X, store=folder, tile=8), np.sin(X[:, :2])
     new = X[:5] + 0.1
     for solver in ("cholesky", "cg"):
@@ -107,6 +108,13 @@ def test_a_matrix_on_disk_stands_for_points(folder):
         right = wl.ridge(NET, X, y, 0.1).predict(new)
         for given in (new, wl.ntk(NET, new, X)):
             np.testing.assert_allclose(model.predict(given), right, rtol=1e-6)
+    monkeypatch.setattr(regression._fit, "_SUBSET", 15)
+    for ridge in ("loo", [0.01, 0.1, 1.0]):  # on some of the points
+        models = [
+            wl.ridge(net, x, y, ridge, kernel=kernel, solver="cg")
+            for net, x, kernel in ((None, stored, "precomputed"), (NET, X, "ntk"))
+        ]
+        assert abs(models[0].ridge / models[1].ridge - 1) < 1e-9
     with pytest.raises(ValueError, match="y has 3 rows; the stored kernel is that of 23"):
         wl.ridge(None, stored, y[:3], kernel="precomputed")
     (folder / "c/0/0").unlink()

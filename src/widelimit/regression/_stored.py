@@ -33,7 +33,10 @@ class StoredProblem(GivenProblem):
         return self.stored
 
     def gram(self) -> Float[np.ndarray, "n n"]:
-        """The matrix of the training points, in memory."""
+        """The matrix of the training points, or of those that the data still have, in memory."""
+        rows = self.data.points[:, 0].astype(int)
+        if len(rows) < self._matrix.size:
+            return self.weighted(checked(np.asfortranarray(self._matrix.columns(rows)[rows])))
         return self.weighted(checked(np.asfortranarray(self._matrix.dense(), np.float64)))
 
     def tiled(self) -> KernelOperator:
