@@ -395,7 +395,11 @@ def test_of_many_rows_some_choose_the_ridge(seed, monkeypatch, capsys):
     monkeypatch.setattr("widelimit.regression._solvers._QUICK", 1)
     NTKRegressor(verbose=True, time=1.0).fit(x, y)
     assert "eigendecomposition of 60 points: about 0 s" in capsys.readouterr().err
-    classes = NTKClassifier(solver="cg", ridge=0.1).fit(x, y > 0.3)
+    monkeypatch.setattr("widelimit.regression._solvers.DENSE", 50)
+    NTKRegressor(verbose=True, ridge=0.1).fit(x, y)
+    assert "conjugate gradients with 60 points: about" in capsys.readouterr().err
+    classes = NTKClassifier(solver="cg", ridge=0.1, verbose=False).fit(x, y > 0.3)
+    assert not capsys.readouterr().err
     rows, errors = classes._fit.judged()
     assert len(rows) == len(errors) == 40
 

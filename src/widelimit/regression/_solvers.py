@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from widelimit._base.watch import Watch
+from widelimit._base.watch import Watch, announce
 from widelimit.infinite import PreparedKernel
 from widelimit.linalg import KernelOperator, Solution, conjugate_gradients
 
@@ -61,6 +61,9 @@ class CG:
 
     def solve(self, problem: Problem, right: Targets, ridges: Float[np.ndarray, " n"]) -> Solution:
         """Solve for some right-hand sides; an outcome that did not converge is warned of."""
+        if len(right) > DENSE and self.verbose is not False:
+            seconds = _expected_steps(len(right)) * product_seconds(problem)
+            announce(f"conjugate gradients with {len(right)} points", seconds, self.verbose)
         gram, exact = operators(problem, self.precision)
         outcome = conjugate_gradients(
             gram,
@@ -119,5 +122,24 @@ def operators(problem: Problem, precision: str) -> tuple[KernelOperator, KernelO
     return light, kernel.operator(problem.x) if refined else None
 
 
+def product_seconds(problem: Problem) -> float:
+    """How long a product with the matrix takes here, about, from one with few of the points."""
+    kernel, n = problem.kernel, len(problem.x)
+    if not isinstance(kernel, PreparedKernel) or kernel.pixels:
+        return 0.0  # unknown: the first steps will tell
+    part = kernel.operator(problem.x[:_LIGHT], "float32")
+    vector = part.vector(np.ones((part.size, 1)))
+    times = []
+    for _ in range(2):  # the first one compiles
+        start = time.perf_counter()
+        np.asarray(part @ vector)
+        times.append(time.perf_counter() - start)
+    return times[-1] * (n / part.size) ** 2
+
+
+def _expected_steps(n: int) -> float:
+    return _TYPICAL * max(n / 1e5, 0.1) ** 0.4
+
+
 def _watch(n: int, verbose: bool | None) -> Watch:
-    return Watch("conjugate gradients, step", _TYPICAL * max(n / 1e5, 0.1) ** 0.4, verbose, skip=2)
+    return Watch("conjugate gradients, step", _expected_steps(n), verbose, skip=2)
