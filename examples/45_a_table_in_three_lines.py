@@ -62,7 +62,7 @@ with tempfile.TemporaryDirectory() as folder:
 # The kernel alone goes into scikit-learn's own models; a Gaussian process fits its numbers.
 
 # %%
-prior = NetworkKernel(w_std_bounds="fixed") + WhiteKernel(1.0)
+prior = NetworkKernel(depth=1, w_std_bounds="fixed") + WhiteKernel(1.0)
 process = GaussianProcessRegressor(prior, normalize_y=True)
 process.fit(StandardScaler().fit_transform(x[:120]), y[:120])
 print(process.kernel_)

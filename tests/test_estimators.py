@@ -395,7 +395,11 @@ def test_of_many_rows_some_choose_the_ridge(seed, monkeypatch, capsys):
     monkeypatch.setattr("widelimit.regression._solvers._QUICK", 1)
     NTKRegressor(verbose=True, time=1.0).fit(x, y)
     assert "eigendecomposition of 60 points: about 0 s" in capsys.readouterr().err
-    classes = NTKClassifier(solver="cg", ridge=0.1).fit(x, y > 0.3)
+    monkeypatch.setattr("widelimit.regression._solvers.DENSE", 50)
+    NTKRegressor(verbose=True, ridge=0.1).fit(x, y)
+    assert "conjugate gradients with 60 points: about" in capsys.readouterr().err
+    classes = NTKClassifier(solver="cg", ridge=0.1, verbose=False).fit(x, y > 0.3)
+    assert not capsys.readouterr().err
     rows, errors = classes._fit.judged()
     assert len(rows) == len(errors) == 40
 
@@ -429,7 +433,7 @@ def test_columns_that_matter_are_found(seed, tmp_path):
     x = rng.standard_normal((150, 6))
     y = np.sin(2 * x[:, 1]) * np.where(x[:, 4] > 0, 1.0, -1.0)
     plain = NTKRegressor().fit(x[:100], y[:100])
-    model = NTKRegressor(feature_rounds=2, feature_form="diagonal").fit(x[:100], y[:100])
+    model = NTKRegressor(feature_rounds=1, feature_form="diagonal").fit(x[:100], y[:100])
     assert model.feature_rounds_ > 0
     assert set(np.argsort(model.feature_importances_)[-2:]) == {1, 4}
     assert model.feature_importances_.sum() == pytest.approx(1)

@@ -44,7 +44,7 @@ class Ridge:
         ridge: $r$.
         dual: $\alpha$, shape (n, k).
         t: Training time.
-        path: The path, where several ridges were tried.
+        path: The path, where several ridges were tried; of the points on which they were.
         outcome: Of the iteration, where CG was used.
     """
 

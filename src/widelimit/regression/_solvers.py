@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Float
 
-from widelimit._base.watch import Watch
+from widelimit._base.watch import Watch, announce
 from widelimit.infinite import PreparedKernel
 from widelimit.linalg import KernelOperator, Solution, System
 
@@ -64,6 +64,10 @@ class CG:
 
     def system(self, problem: Problem, ridges: Float[np.ndarray, " n"]) -> System:
         """The system of a problem, with the preconditioner that all right-hand sides share."""
+        n = len(problem.x)
+        if n > DENSE and self.verbose is not False:
+            seconds = _expected_steps(n) * product_seconds(problem)
+            announce(f"conjugate gradients with {n} points", seconds, self.verbose)
         gram, exact = operators(problem, self.precision, self.mesh)
         return System(gram, ridges, exact=exact, rank=self.rank)
 
@@ -125,5 +129,24 @@ def operators(
     return (light.roughly(), light.careful()) if refined else (light, None)
 
 
+def product_seconds(problem: Problem) -> float:
+    """How long a product with the matrix takes here, about, from one with few of the points."""
+    kernel, n = problem.kernel, len(problem.x)
+    if not isinstance(kernel, PreparedKernel) or kernel.pixels:
+        return 0.0  # unknown: the first steps will tell
+    part = kernel.operator(problem.x[:_LIGHT], "float32")
+    vector = part.vector(np.ones((part.size, 1)))
+    times = []
+    for _ in range(2):  # the first one compiles
+        start = time.perf_counter()
+        np.asarray(part @ vector)
+        times.append(time.perf_counter() - start)
+    return times[-1] * (n / part.size) ** 2
+
+
+def _expected_steps(n: int) -> float:
+    return _TYPICAL * max(n / 1e5, 0.1) ** 0.4
+
+
 def _watch(n: int, verbose: bool | None) -> Watch:
-    return Watch("conjugate gradients, step", _TYPICAL * max(n / 1e5, 0.1) ** 0.4, verbose, skip=2)
+    return Watch("conjugate gradients, step", _expected_steps(n), verbose, skip=2)
