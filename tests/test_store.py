@@ -108,7 +108,7 @@ def test_a_matrix_on_disk_stands_for_points(folder, monkeypatch):
         right = wl.ridge(NET, X, y, 0.1).predict(new)
         for given in (new, wl.ntk(NET, new, X)):
             np.testing.assert_allclose(model.predict(given), right, rtol=1e-6)
-    monkeypatch.setattr(regression._fit, "_SUBSET", 15)
+    monkeypatch.setattr(regression._fit, "SUBSET", 15)
     for ridge in ("loo", [0.01, 0.1, 1.0]):  # on some of the points
         models = [
             wl.ridge(net, x, y, ridge, kernel=kernel, solver="cg")

@@ -1,5 +1,6 @@
 """A kernel matrix on disk, tile by tile: computed once, by anyone, whole or not there."""
 
+import contextlib
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
@@ -63,18 +64,18 @@ class StoredGram:
     def _open(self, mark: str, dtype: str) -> "zarr.Array":
         zarr = _zarr()
         try:
-            if (self.folder / "zarr.json").exists():
-                array = zarr.open_array(store=self.folder, mode="r+")
-            else:
-                array = zarr.create_array(
-                    store=self.folder,
-                    shape=(self.size, self.size),
-                    chunks=(self.tile, self.tile),
-                    dtype=dtype,
-                    fill_value=np.nan,
-                    compressors=[zarr.codecs.Crc32cCodec()],
-                    attributes={"mark": mark},
-                )
+            if not (self.folder / "zarr.json").exists():
+                with contextlib.suppress(zarr.errors.ContainsArrayError):  # another run was quicker
+                    zarr.create_array(
+                        store=self.folder,
+                        shape=(self.size, self.size),
+                        chunks=(self.tile, self.tile),
+                        dtype=dtype,
+                        fill_value=np.nan,
+                        compressors=[zarr.codecs.Crc32cCodec()],
+                        attributes={"mark": mark},
+                    )
+            array = zarr.open_array(store=self.folder, mode="r+")
         except (OSError, ValueError, KeyError) as error:
             raise ValueError(f"{self.folder} is no store of a kernel matrix: {error}.") from error
         if array.attrs.get("mark") != mark or array.shape != (self.size, self.size):
