@@ -78,7 +78,7 @@ class LaplaceHead:
     def of(cls, problem: Problem, mean: np.ndarray, verbose: bool | None = None) -> "LaplaceHead":
         """The prior variance of largest evidence, on some of the rows where there are many."""
         shares = (problem.y + mean + 1) / 2
-        data, matrix = problem.data, _plain(problem)
+        data, matrix = problem.data, problem.matrix()
         rows = data.some(SOME)
         part = matrix[np.ix_(rows, rows)]
         unit = float(np.diagonal(matrix).mean()) or 1.0
@@ -115,7 +115,7 @@ class LaplaceHead:
 
     @functools.cached_property
     def _matrix(self) -> np.ndarray:
-        return self.amplitude * _plain(self.problem)
+        return self.amplitude * self.problem.matrix()
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "_matrix"}
@@ -146,7 +146,7 @@ class MachineHead:
     @classmethod
     def of(cls, problem: Problem, mean: np.ndarray, C: float) -> "MachineHead":
         """Fit on all rows, and on five folds for the probabilities."""
-        matrix = _plain(problem)
+        matrix = problem.matrix()
         shares = (columns(problem.y + mean) + 1) / 2
         classes = shares.shape[1]
         rows, labels = np.nonzero(shares > 0)  # equal rows may bear several labels
@@ -178,11 +178,6 @@ class MachineHead:
 def _moderated(means: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """Log-odds of the logistic function's average over a Gaussian, about (MacKay 1992)."""
     return means / np.sqrt(1 + np.pi * variances / 8)
-
-
-def _plain(problem: Problem) -> np.ndarray:
-    """The kernel matrix without weights."""
-    return problem.tiled().dense()
 
 
 def _all(matrix: np.ndarray, shares: np.ndarray, weights: np.ndarray) -> list[Laplace]:

@@ -22,6 +22,7 @@ def _zarr():
     try:
         import zarr
         import zarr.codecs
+        import zarr.errors
     except ImportError as error:
         raise ImportError(
             "Matrices on disk need Zarr, which is not installed. "

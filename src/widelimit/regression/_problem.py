@@ -62,7 +62,11 @@ class Problem:
 
     def gram(self) -> Float[np.ndarray, "n n"]:
         """W^{1/2} K W^{1/2} of the training points, ours to overwrite."""
-        return self.weighted(checked(self._tiles().dense()))
+        return self.weighted(checked(self.matrix()))
+
+    def matrix(self) -> Float[np.ndarray, "n n"]:
+        """K of the training points, without weights, ours to overwrite."""
+        return self._tiles().dense()
 
     def weighted(self, matrix: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
         """W^{1/2} K W^{1/2}, in place."""
