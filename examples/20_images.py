@@ -1,6 +1,6 @@
 """Images: convolutional networks of infinite width on the digits, beside a fully connected one.
 
-The same 50 images teach three infinite networks. Those that know that neighbouring pixels belong together
+The same 40 images teach three infinite networks. Those that know that neighbouring pixels belong together
 need fewer examples.
 """
 
@@ -13,7 +13,7 @@ from widelimit.estimators import NTKClassifier
 images, labels = load_digits(return_X_y=True)
 images = images.reshape(-1, 8, 8, 1)  # (n, height, width, channels)
 order = np.random.default_rng(0).permutation(len(images))
-known, new = order[:50], order[50:130]
+known, new = order[:40], order[40:110]
 
 networks = {
     "fully connected": wl.Flatten() >> wl.mlp(depth=2, w_std=2**0.5),

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import sys
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -56,14 +57,14 @@ pytest.raises = _raises
 
 # Families of cases of which every day runs one in so many; `make test-all` runs each.
 EVERY = {
-    "test_experiments.py::test_small_sizes_have_the_whole_form": 2,
+    "test_experiments.py::test_small_sizes_have_the_whole_form": 3,
     "test_finite_empirical.py::test_the_three_forms_of_several_outputs": 2,
     "test_width_oracle.py::test_all_moments": 2,
     "test_kernels.py::test_large_matrices_are_symmetric_to_the_last_bit": 2,
     "test_activations.py::test_laws": 2,
     "test_estimators.py::test_scikit_learn_contract": 3,
     "test_estimators.py::test_heads_keep_the_contract": 6,
-    "test_kernels.py::test_laws": 2,
+    "test_kernels.py::test_laws": 3,
     "test_golden.py::test_both_precisions": 2,
     "test_learning_curve.py::test_theory_meets_measurement_on_the_sphere": 2,
     "test_finite_pixels.py::test_the_structured_kernel_is_the_contracted_jacobian": 3,
@@ -76,7 +77,7 @@ EVERY = {
     "test_operator.py::test_products_are_those_of_the_matrix": 3,
     "test_hopper.py::test_it_is_tried_before_it_is_used": 2,
     "test_hopper.py::test_profiles_are_powers_where_the_arithmetic_holds_them": 2,
-    "test_extremes.py::test_a_zero_vector_is_an_input": 2,
+    "test_extremes.py::test_a_zero_vector_is_an_input": 3,
     "test_kernels.py::test_gradients_match_finite_differences": 2,
     "test_kernels.py::test_profile_inside_jit_when_norms_are_unknown": 2,
     "test_kernels.py::test_tiles_and_profiles_agree_with_single_entries": 2,
@@ -85,7 +86,7 @@ EVERY = {
     "test_extremes.py::test_slope_at_weights_of_zero": 2,
     "test_finite_stability.py::test_the_drift_falls_at_least_like_the_inverse_root": 2,
     "test_spatial.py::test_networks_that_are_one_function": 2,
-    "test_spatial.py::test_laws_of_gram_matrices": 2,
+    "test_spatial.py::test_laws_of_gram_matrices": 3,
     "test_neural_tangents.py": 3,
 }
 
@@ -115,6 +116,19 @@ def forget_programs():
     maps = Path("/proc/self/maps")
     if not maps.exists() or maps.read_text().count("\n") > 25_000:
         jax.clear_caches()
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    """Figures of one test are not those of the next, nor those of docstrings: more than twenty are warned of."""
+    _close_figures()
+    yield
+    _close_figures()
+
+
+def _close_figures():
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture

@@ -215,4 +215,3 @@ def test_plots():
     assert fig.axes[0].lines[0].get_ydata()[4] == bounds.alpha_threshold(5)
     fig = plot.singular_values(bounds.check_singular_values(30, 10, draws=20))
     assert len(fig.axes[0].lines) >= 2
-    plot.pyplot().close("all")

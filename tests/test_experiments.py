@@ -342,7 +342,6 @@ def test_the_old_name_of_draw_still_draws():
     with pytest.warns(DeprecationWarning, match=r"experiments\.draw"):
         old = wl.plot.papers(found)
     assert list(old) == list(ex.draw(found)) == [""]
-    wl.plot.pyplot().close("all")
 
 
 TINY = {

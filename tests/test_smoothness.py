@@ -515,4 +515,3 @@ def test_plots():
     assert line[5] == pytest.approx(
         smoothness.input_gradient(fits["target"], smoothness.circle_points(B[::8])).norms[5]
     )
-    plot.pyplot().close("all")
