@@ -326,3 +326,18 @@ def test_images_of_any_brightness_in_single_precision(size):
     x = np.random.default_rng(0).standard_normal((3, 4, 4, 2))
     found = wl.nngp(net, (size * x).astype(np.float32))
     np.testing.assert_allclose(found, wl.nngp(net, x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "silu"])
+@pytest.mark.parametrize("readout", ["flatten", "pool"])
+def test_single_precision_of_nearly_equal_large_images_is_finite(activation, readout):
+    """One minus their correlation is 0 up to rounding, which may be on either side."""
+    rng = np.random.default_rng(0)
+    image = rng.standard_normal((1, 6, 6, 2))
+    near = image + 1e-9 * rng.standard_normal(image.shape)
+    x = (1e12 * np.concatenate([image, near, 2 * image])).astype(np.float32)
+    found = wl.kernels(wl.cnn(depth=2, activation=activation, readout=readout, w_std=1.4), x)
+    for kernel in (found.nngp, found.ntk):
+        assert np.isfinite(kernel).all()
+        np.testing.assert_allclose(kernel[0, 1], kernel[0, 0], rtol=1e-5)
+        np.testing.assert_allclose(kernel[0, 2], 2 * kernel[0, 0], rtol=1e-5)

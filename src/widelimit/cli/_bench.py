@@ -35,7 +35,7 @@ def tables(
 ) -> None:
     """Kernels of infinite networks beside forests, boosting and Gaussian kernels, on small tables.
 
-    90 UCI sets take about 80 minutes on two cores. Finished parts are kept: an interrupted run
+    90 UCI sets take one to two hours on two cores. Finished parts are kept: an interrupted run
     continues where it stopped.
     """
     from widelimit.bench import PROTOCOLS, chosen_by, rows_of, run_tables, write_page
@@ -80,7 +80,7 @@ def images(
 ) -> None:
     """Accuracy of kernel regression against the number of images.
 
-    Without options: the fully connected network with up to 5,000 images, a minute on a CPU. Kernels of
+    Without options: the fully connected network with up to 5,000 images, minutes on a CPU. Kernels of
     networks that read pixels are kept strip by strip: an interrupted run continues where it stopped.
     """
     from widelimit.bench import image_rows, run_images, write_images_page
