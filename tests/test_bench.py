@@ -12,8 +12,8 @@ import widelimit as wl
 from widelimit.bench import (
     METHODS,
     PROTOCOLS,
-    BenchError,
     Chosen,
+    FolderError,
     choose,
     chosen_by,
     find_sets,
@@ -206,7 +206,7 @@ def test_what_cannot_be_run_is_refused_at_once(collection, tmp_path):
     with pytest.raises(ValueError, match=r"Unknown set 'ring'\. Did you mean 'rings'"):
         run_tables(collection, tmp_path / "out", sets=["ring"])
     (tmp_path / "file").write_text("")
-    with pytest.raises(BenchError, match="is a file"):
+    with pytest.raises(FolderError, match="is a file"):
         run_tables(collection, tmp_path / "file", methods=["gaussian"])
     assert not (tmp_path / "out").exists()
     runner = CliRunner(env={"COLUMNS": "200", "TERM": "dumb"})

@@ -1,6 +1,7 @@
 """Proof on data that people have: `widelimit bench tables` and `widelimit bench images`."""
 
-from ._folder import BenchError as BenchError
+from widelimit._base.folder import FolderError as FolderError
+
 from ._images import MODELS as MODELS
 from ._images import Model as Model
 from ._images import Scored as Scored
@@ -20,6 +21,7 @@ from ._protocols import Standing as Standing
 from ._protocols import choose as choose
 from ._protocols import standings as standings
 from ._tables import Done as Done
+from ._tables import StoppedError as StoppedError
 from ._tables import run_tables as run_tables
 from ._uci import TableSet as TableSet
 from ._uci import find_sets as find_sets

@@ -14,12 +14,11 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from widelimit._base.files import write_file
+from widelimit._base.folder import own_folder
 from widelimit._base.idx import Digits, read_digits
 from widelimit._base.names import unknown
 from widelimit.infinite import kernels
 from widelimit.layers import Dense, Layer, Phi, Repeat, cnn, myrtle
-
-from ._folder import open_folder
 
 KINDS = ("nngp", "ntk")
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1)  # in units of the mean diagonal
@@ -112,7 +111,7 @@ def run_images(
 
     Raises:
         ValueError: A file is missing or damaged, or there are fewer images than asked for.
-        BenchError: The folder cannot be written, or another run is at work there.
+        FolderError: The folder cannot be written, or another run is at work there.
     """
     if model not in MODELS:
         raise ValueError(unknown("network", model, MODELS))
@@ -125,7 +124,7 @@ def run_images(
         )
     chosen = np.random.default_rng(seed).permutation(len(digits.train))[: sizes[-1]]
     tests = min(tests, len(digits.test))
-    with open_folder(out):
+    with own_folder(out):
         name = f"{model}-{_mark(digits, MODELS[model], sizes, tests, seed)}"
         kept = _kept(out / f"{name}.json")
         if kept is not None:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from widelimit._base.files import write_file
+from widelimit._base.folder import own_folder
 from widelimit._base.names import unknown
 
-from ._folder import BenchError, open_folder
 from ._methods import METHODS, Scores
 from ._uci import TableSet, find_sets, read_set
 
@@ -25,6 +25,10 @@ _VERSION = 1  # of what is kept; results of another version are computed again
 _ONE_THREAD: dict[str, str] = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
 )
+
+
+class StoppedError(Exception):
+    """A process was lost; the message says what is kept and what to do."""
 
 
 class Task(NamedTuple):
@@ -81,7 +85,8 @@ def run_tables(
 
     Raises:
         ValueError: An unknown method or set, or a damaged file of the collection; nothing was computed.
-        BenchError: The folder cannot be written, or another run is at work there.
+        FolderError: The folder cannot be written, or another run is at work there.
+        StoppedError: A process was killed.
     """
     for name in methods:
         if name not in METHODS:
@@ -93,7 +98,7 @@ def run_tables(
     )
     tasks = [Task(method, table) for table in tables for method in computed]
     tasks.sort(key=lambda task: -_work(task))
-    with open_folder(out):
+    with own_folder(out):
         (out / RESULTS).mkdir(exist_ok=True)
         results = [None if again else _kept(out, task) for task in tasks]
         todo = [task for task, result in zip(tasks, results, strict=True) if result is None]
@@ -179,7 +184,7 @@ def _in_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Done
             try:
                 yield futures[future], future.result()
             except concurrent.futures.process.BrokenProcessPool:
-                raise BenchError(
+                raise StoppedError(
                     "A process was killed, perhaps for want of memory. What was finished is kept; "
                     "the same command continues after it, with --jobs 1 in less memory."
                 ) from None

@@ -1,7 +1,6 @@
 """`widelimit bench`: accuracy and cost on data that people have."""
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+from ._sentences import sentences
 
 app = typer.Typer(
     help="Accuracy and cost on data that you have: tables, images.", no_args_is_help=True
@@ -38,7 +39,15 @@ def tables(
     90 UCI sets take one to two hours on two cores. Finished parts are kept: an interrupted run
     continues where it stopped.
     """
-    from widelimit.bench import PROTOCOLS, chosen_by, rows_of, run_tables, write_page
+    from widelimit.bench import (
+        PROTOCOLS,
+        FolderError,
+        StoppedError,
+        chosen_by,
+        rows_of,
+        run_tables,
+        write_page,
+    )
 
     console = Console()
     bars = _bars(console)
@@ -48,7 +57,7 @@ def tables(
         text = f"{done} of {of}" + (f": {what}" if what else "")
         bars.update(task, completed=100 * share, what=text)
 
-    with _sentences(console), bars:
+    with sentences(console, FolderError, StoppedError), bars:
         results = run_tables(
             data, out, methods=method or (), sets=set_ or (), jobs=jobs, again=again, watch=watch
         )
@@ -83,7 +92,7 @@ def images(
     Without options: the fully connected network with up to 5,000 images, minutes on a CPU. Kernels of
     networks that read pixels are kept strip by strip: an interrupted run continues where it stopped.
     """
-    from widelimit.bench import image_rows, run_images, write_images_page
+    from widelimit.bench import FolderError, image_rows, run_images, write_images_page
 
     console = Console()
     bars = _bars(console)
@@ -93,7 +102,7 @@ def images(
         bars.update(task, completed=100 * done / of if of else 100, what=what)
 
     scores = []
-    with _sentences(console), bars:
+    with sentences(console, FolderError), bars:
         for name in network or ["connected"]:
             sizes = size or [500, 1000, 2000, 5000]
             scores += run_images(
@@ -112,24 +121,6 @@ def _bars(console: Console) -> Progress:
         TextColumn("{task.fields[what]}"),
         console=console,
     )
-
-
-@contextlib.contextmanager
-def _sentences(console: Console) -> Iterator[None]:
-    """What goes wrong, in a sentence and an exit status."""
-    from widelimit.bench import BenchError
-
-    try:
-        yield
-    except (ValueError, BenchError) as error:
-        console.print(str(error), style="red", highlight=False, markup=False)
-        raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        console.print(
-            "\nInterrupted. Finished parts are kept; the same command continues after them.",
-            style="yellow",
-        )
-        raise typer.Exit(130) from None
 
 
 def _show(console: Console, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -10,6 +10,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ._sentences import sentences
+
 if TYPE_CHECKING:
     from widelimit.experiments import Experiment, Outcome
 
@@ -44,7 +46,7 @@ def command(
     if list_:
         _list(console, EXPERIMENTS.values())
         return
-    try:
+    with sentences(console, FolderError):
         chosen = choose(figure or (), {"mnist": mnist})
         if full:
             _announce(console, chosen.values())
@@ -52,15 +54,6 @@ def command(
         options = {"full": full, "samples": samples, "seed": seed, "again": again, "mnist": mnist}
         with _Bars(console, seconds) as bars:
             outcomes = reproduce(out, figures=figure or (), watch=bars, **options)
-    except (ValueError, FolderError) as error:
-        console.print(str(error), style="red", highlight=False, markup=False)
-        raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        console.print(
-            "\nInterrupted. Finished parts are kept; the same command continues after them.",
-            style="yellow",
-        )
-        raise typer.Exit(130) from None
     _conclude(console, outcomes, out)
     if any(outcome.error for outcome in outcomes):
         raise typer.Exit(1)

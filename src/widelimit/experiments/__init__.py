@@ -6,6 +6,8 @@ All of them are names of this module, and `EXPERIMENTS` lists them.
 
 from collections.abc import Callable
 
+from widelimit._base.folder import FolderError as FolderError
+
 from . import papers as papers
 from ._demo import demo as demo
 from ._draw import draw as draw
@@ -25,7 +27,6 @@ from ._setting import Setting as Setting
 from ._setting import angles as angles
 from ._setting import networks as networks
 from ._setting import target as target
-from ._store import FolderError as FolderError
 
 
 def _functions() -> dict[str, Callable[..., Result]]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from widelimit._base.folder import FolderError, not_written
+
 from . import _store as store
 from ._draw import write_figures
 from ._experiment import EXPERIMENTS, Experiment, Outcome, choose, find
@@ -90,7 +92,7 @@ def _kept(folder: Path, experiment: Experiment, arguments: dict[str, Any] | None
         try:
             run = {"arguments": found.arguments, "seconds": found.seconds, "made": found.made}
             files = _store(folder, found.result, run)
-        except store.FolderError:
+        except FolderError:
             raise
         except Exception:  # the numbers were changed by hand
             return None
@@ -107,7 +109,7 @@ def _store(folder: Path, result: Result, run: dict[str, Any]) -> list[str]:
             files = write_figures(result, place)
             store.write_result(place, result, run | {"files": files})
     except OSError as error:
-        raise store.not_written(folder, error) from error
+        raise not_written(folder, error) from error
     return files
 
 
@@ -129,7 +131,7 @@ def _compute(
         all_arguments = experiment.all_arguments(arguments)
         run = {"arguments": all_arguments, "seconds": seconds, "made": made}
         files = _store(folder, result, run)
-    except store.FolderError:  # nothing that follows could be written either
+    except FolderError:  # nothing that follows could be written either
         raise
     except Exception as error:
         text = "".join(traceback.format_exception_only(error)).strip()

@@ -8,11 +8,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from widelimit._base.files import PARTIAL, reason, why_not_writable
-from widelimit._base.lock import LOCK, Busy, locked
+from widelimit._base.files import PARTIAL
+from widelimit._base.folder import FolderError, own_folder
+from widelimit._base.lock import LOCK
 
 from ._experiment import EXPERIMENTS
 from ._result import VERDICTS, Result, Table, plain
@@ -21,12 +23,7 @@ RESULT, RUN = "result.json", "run.json"
 _OURS = {"report.html", "verdicts.csv", "verdicts.json"}
 
 
-class FolderError(Exception):
-    """The output folder cannot be used; the message says why and what to do."""
-
-
-@contextlib.contextmanager
-def open_folder(out: Path) -> Iterator[None]:
+def open_folder(out: Path) -> AbstractContextManager[None]:
     """Make the folder, or check that it holds a reproduction and nothing else, and own it.
 
     Args:
@@ -36,17 +33,10 @@ def open_folder(out: Path) -> Iterator[None]:
         FolderError: It is a file, cannot be written, holds foreign files, or another run is at work
             there.
     """
-    if out.exists() and not out.is_dir():
-        raise FolderError(f"{out} is a file; --out needs a folder.")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        why = why_not_writable(out)
-    except OSError as error:
-        why = reason(error)
-    if why:
-        raise FolderError(
-            f"Nothing can be written into {out} ({why}). Choose another folder with --out."
-        )
+    return own_folder(out, _refuse_foreign)
+
+
+def _refuse_foreign(out: Path) -> None:
     foreign = sorted(p.name for p in out.iterdir() if not _is_ours(p))
     if foreign:
         shown = ", ".join(foreign[:5]) + (", ..." if len(foreign) > 5 else "")
@@ -54,26 +44,6 @@ def open_folder(out: Path) -> Iterator[None]:
             f"{out} holds files that are not part of a reproduction ({shown}); nothing was touched. "
             "Choose an empty or new folder with --out."
         )
-    try:
-        with locked(out):
-            for left in out.glob(f"{PARTIAL}*"):  # of a run that was killed
-                shutil.rmtree(left, ignore_errors=True)
-                left.unlink(missing_ok=True)
-            yield
-    except Busy as error:
-        raise FolderError(
-            f"{out} cannot be used now: {error}. Wait for it, or choose another folder with --out."
-        ) from None
-    except OSError as error:
-        raise not_written(out, error) from error
-
-
-def not_written(out: Path, error: OSError) -> FolderError:
-    """The sentence for a disk that is full or cannot be written any more."""
-    return FolderError(
-        f"{out} could not be written ({reason(error)}). What was finished is kept: make room, and the "
-        "same command continues after it."
-    )
 
 
 def _is_ours(path: Path) -> bool:
