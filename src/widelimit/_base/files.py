@@ -2,18 +2,25 @@
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 PARTIAL = ".partial-"
 
 
-def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file under its final name only when it is complete; a crash leaves the old one."""
+def write_file(path: Path, content: str | bytes | Callable[[BinaryIO], object]) -> None:
+    """Write a file under its final name only when it is complete; a crash leaves the old one.
+
+    Args:
+        path: The file.
+        content: Its content, or what writes it.
+    """
     data = content.encode() if isinstance(content, str) else content
     handle, temporary = tempfile.mkstemp(prefix=PARTIAL, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            data(file) if callable(data) else file.write(data)
         Path(temporary).chmod(0o644)
         os.replace(temporary, path)
     finally:
