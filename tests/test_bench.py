@@ -241,7 +241,7 @@ def test_images_are_classified_and_kept(tmp_path, monkeypatch):
         ("ntk", 120),
     ]
     assert min(s.accuracy for s in found) > 0.9
-    monkeypatch.setattr(images_module, "_STRIP", 50)
+    monkeypatch.setattr(images_module, "_STRIP", 1)
     pixels = run("cnn", [60])
     assert min(s.accuracy for s in pixels) > 0.9
     write_images_page(out, found + pixels)

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,13 +20,13 @@ from widelimit._base.files import write_file
 from widelimit._base.folder import own_folder
 from widelimit._base.idx import Digits, read_digits
 from widelimit._base.names import unknown
-from widelimit.infinite import kernels
+from widelimit.infinite import cost, kernels
 from widelimit.layers import Dense, Layer, Phi, Repeat, cnn, myrtle
 
 KINDS = ("nngp", "ntk")
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1)  # in units of the mean diagonal
-_STRIP = 500  # images whose kernels are kept together, where they are dear
-_DEVICE_STRIP = 2048  # the same where an accelerator computes them in seconds
+_STRIP = 2**33  # pairs of pixels and layers that are computed and kept together: half a minute
+_DEVICE_STRIP = 2**40  # the same on an accelerator
 _HELD_OUT = 6  # the ridge is chosen on one in so many of the training images
 
 Block = Float[np.ndarray, "kinds _ _"]
@@ -190,15 +191,16 @@ def _blocks(
     folder.mkdir(exist_ok=True)
     n, m = len(x), len(x_test)
     gram, cross = (np.empty((len(KINDS), rows, n), np.float32) for rows in (n, m))
-    places = list(_places(n, m))
+    places = list(_places(n, m, _strip_rows(model, x)))
     with concurrent.futures.ThreadPoolExecutor(1) as aside:  # a strip is put away during the next
         keep: concurrent.futures.Future[None] | None = None
         for done, place in enumerate(places, 1):
             path = folder / f"{'test' if place.is_test else 'train'}-{place.rows.start}.npy"
-            inputs = (x_test if place.is_test else x)[place.rows], x[place.columns]
-            part = _kept_strip(path, (len(KINDS), *map(len, inputs)))
+            rows = (x_test if place.is_test else x)[place.rows]
+            part = _kept_strip(path, (len(KINDS), len(rows), n - place.columns.start))
             new = part is None
-            part = _both(model, *inputs) if part is None else part
+            if part is None:
+                part = _both(model, rows, x) if place.is_test else _corner(model, x, place)
             if keep is not None:
                 keep.result()
             keep = aside.submit(_put_away, gram, cross, place, part, path if new else None)
@@ -214,13 +216,26 @@ class _Place(NamedTuple):
     is_test: bool
 
 
-def _places(n: int, m: int) -> Iterator[_Place]:
+def _places(n: int, m: int, strip: int) -> Iterator[_Place]:
     """Strips of the upper triangle, then of the test images."""
-    strip = _STRIP if jax.default_backend() == "cpu" else _DEVICE_STRIP
     for i in range(0, n, strip):
         yield _Place(slice(i, min(i + strip, n)), slice(i, n), is_test=False)
     for i in range(0, m, strip):
         yield _Place(slice(i, min(i + strip, m)), slice(0, n), is_test=True)
+
+
+def _strip_rows(model: Model, x: np.ndarray) -> int:
+    """How many images meet all others before what they found is kept."""
+    most = _STRIP if jax.default_backend() == "cpu" else _DEVICE_STRIP
+    each = cost(model.network, x[:1], x[:1]).entries * len(x)
+    return min(max(2 ** int(math.log2(max(most / each, 1))), 16), 2048)
+
+
+def _corner(model: Model, x: np.ndarray, place: _Place) -> Block:
+    """A strip of the upper triangle: images with themselves, of which a half is enough, and with those behind them."""
+    rows, behind = x[place.rows], x[place.rows.stop :]
+    parts = [_both(model, rows, None)] + ([_both(model, rows, behind)] if len(behind) else [])
+    return np.concatenate(parts, axis=2)
 
 
 def _kept_strip(path: Path, shape: tuple[int, ...]) -> Block | None:
