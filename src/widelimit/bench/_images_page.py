@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from widelimit._base.files import write_file
-from widelimit.plot import COLOURS, figure, plain_ticks, save, style
+from widelimit.plot import COLOURS, figure, save, style
 
 from ._images import MODELS, Scored
 
+_TICKS = [m * 10.0**k for k in range(-3, 2) for m in (1, 1.5, 2, 3, 4, 6, 8)]  # % of errors
 _HEAD = ("network", "kernel", "images", "accuracy %", "ridge", "kernels s", "solving s")
 
 
@@ -86,7 +87,10 @@ def _lines(panel: Any, scores: Sequence[Scored]) -> None:
     panel.set(
         xscale="log", yscale="log", xlabel="training images", ylabel="errors, % of test images"
     )
-    plain_ticks(panel.yaxis)
+    low, high = panel.get_ylim()
+    errors = [e for e in _TICKS if low <= e <= high]
+    panel.set_yticks(errors, [f"{e:g}" for e in errors])
+    panel.set_yticks([], minor=True)
     sizes = sorted({s.images for s in scores})
     panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
     panel.set_xticks([], minor=True)
