@@ -138,6 +138,11 @@ def _narrowed(array: np.ndarray, name: str) -> np.ndarray:
     return narrow
 
 
+def cast(array: Any, dtype: Any) -> Any:
+    """The array in a dtype, itself where it has it: JAX takes its time to find out."""
+    return array if array.dtype == dtype else array.astype(dtype)
+
+
 def check_real(array: Any, name: str) -> None:
     """Refuse what is not made of real numbers."""
     kind = np.dtype(array.dtype).kind if array.dtype != jnp.bfloat16 else "f"
@@ -238,7 +243,7 @@ def as_inputs(x1: Any, x2: Any = None, *, look: bool = True) -> Inputs:
     _check(first, "x1", 2, "(points, features)", look=look or not is_jax(first))
     if x2 is None:
         dtype = common_dtype(first)
-        return Inputs(first.astype(dtype), None, not is_jax(first), dtype)
+        return Inputs(cast(first, dtype), None, not is_jax(first), dtype)
     second = as_plain(x2, "x2")
     _check(second, "x2", 2, "(points, features)", look=look or not is_jax(second))
     if first.shape[1] != second.shape[1]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from widelimit._base.arrays import Inputs, evaluating_now, is_traced, is_transformed
+from widelimit._base.arrays import Inputs, cast, evaluating_now, is_jax, is_traced, is_transformed
 from widelimit._base.thresholds import (
     KNOWN_LENGTH,
     LIGHT_TILE,
@@ -248,7 +248,7 @@ def on_device(request: Request, inputs: Inputs) -> tuple[Float[Array, "n1 n2"], 
     scope = request.scope
     if scope is not None and is_traced((x1, x2)) and not closed(request.form):
         out = tuple(_refused_outside(scope, m, x1, x2) for m in out)
-    return tuple(m.astype(inputs.dtype) for m in out)
+    return tuple(cast(m, inputs.dtype) for m in out)
 
 
 def for_device(
@@ -256,8 +256,9 @@ def for_device(
 ) -> tuple[Plan, Numbers, Array, Array | None, Extra]:
     n1, n2 = sizes_of(inputs)
     dtype = _work_dtype(inputs)
-    x1 = jnp.asarray(inputs.x1, dtype)
-    x2 = None if inputs.x2 is None else jnp.asarray(inputs.x2, dtype)
+    there = lambda x: cast(x, dtype) if is_jax(x) else jnp.asarray(x, dtype)
+    x1 = there(inputs.x1)
+    x2 = None if inputs.x2 is None else there(inputs.x2)
     fact = facts(request.form)
     # A look at the norms makes the device wait; where nothing depends on them it is spared.
     settled = fact.zonal and fact.degree is not None and closed(request.form)

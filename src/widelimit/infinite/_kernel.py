@@ -81,17 +81,11 @@ class PreparedKernel(eqx.Module):
         Returns:
             The matrix, shape (n1, n2), in the dtype of the inputs.
         """
-        return self._evaluate((self.kind,), x1, x2)[0]
+        return matrices(self, (self.kind,), x1, x2)[0]
 
     def both(self, x1: Data, x2: Data | None = None) -> Kernels:
         """Both kernels at once, for little more than the price of one."""
-        return Kernels(*self._evaluate(("nngp", "ntk"), x1, x2))
-
-    def _evaluate(self, wanted: tuple[str, ...], x1: Any, x2: Any) -> tuple[Any, ...]:
-        if self.pixels:
-            return image_kernels(self._request(*wanted), self._read(x1, x2))
-        # An accelerator's result tells, without a wait before it, whether the inputs were finite.
-        return evaluate(self._request(*wanted), as_inputs(x1, x2, look=not on_accelerator()))
+        return Kernels(*matrices(self, ("nngp", "ntk"), x1, x2))
 
     def _read(self, x1: Any, x2: Any = None) -> Inputs:
         if not self.pixels:
@@ -227,6 +221,18 @@ class PreparedKernel(eqx.Module):
 
     def _key(self) -> tuple[Any, ...]:
         return self.net, self.kind, self.scope, self.path, self.layout
+
+
+def matrices(
+    kernel: PreparedKernel, wanted: tuple[str, ...], x1: Data, x2: Data | None
+) -> tuple[Any, ...]:
+    """The wanted kernel matrices (a function, since Equinox builds a value for each method that is called)."""
+    form = kernel.form
+    request = Request(form, kernel.numbers, wanted, kernel.scope, kernel.path)
+    if facts(form).pixels:
+        return image_kernels(request, kernel._read(x1, x2))
+    # An accelerator's result tells, without a wait before it, whether the inputs were finite.
+    return evaluate(request, as_inputs(x1, x2, look=not on_accelerator()))
 
 
 def _restore(

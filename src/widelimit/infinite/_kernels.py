@@ -8,7 +8,7 @@ from widelimit._base.structured import Data
 from widelimit.describe import check
 from widelimit.layers import Layer
 
-from ._kernel import Kernels, prepare
+from ._kernel import Kernels, matrices, prepare
 from ._plan import Scope, cut_off, known, series, split, without_widths
 from ._profile import Profile, compiled
 
@@ -38,7 +38,7 @@ def nngp(net: Layer, x1: Data, x2: Data | None = None) -> Any:
     Reference:
         Lee et al. (2018), Deep neural networks as Gaussian processes.
     """
-    return prepare(net, "nngp")(x1, x2)
+    return matrices(prepare(net, "nngp"), ("nngp",), x1, x2)[0]
 
 
 def ntk(net: Layer, x1: Data, x2: Data | None = None) -> Any:
@@ -66,7 +66,7 @@ def ntk(net: Layer, x1: Data, x2: Data | None = None) -> Any:
     Reference:
         Jacot, Gabriel and Hongler (2018); Tirer, Bruna and Giryes (2022), Theorem 2.
     """
-    return prepare(net, "ntk")(x1, x2)
+    return matrices(prepare(net, "ntk"), ("ntk",), x1, x2)[0]
 
 
 def kernels(net: Layer, x1: Data, x2: Data | None = None) -> Kernels:
@@ -86,7 +86,7 @@ def kernels(net: Layer, x1: Data, x2: Data | None = None) -> Kernels:
         >>> k.nngp.shape, k.ntk.shape
         ((2, 2), (2, 2))
     """
-    return prepare(net, "ntk").both(x1, x2)
+    return Kernels(*matrices(prepare(net, "ntk"), ("nngp", "ntk"), x1, x2))
 
 
 def profile(net: Layer, variance: float = 1.0) -> Profile:

@@ -50,7 +50,7 @@ def gram_on_device(
     if not is_transformed((numbers, x1, x2)):
         extra = _placed(extra, plan.wanted, str(x1.dtype))
     out, nearest = _whole(plan, numbers, x1, x2, extra)
-    if not float(jnp.max(nearest)) <= 1 - NEARLY_PARALLEL[str(x1.dtype)]:
+    if not float(nearest) <= 1 - NEARLY_PARALLEL[str(x1.dtype)]:
         check_inputs(x1, x2)
         return gram(plan, numbers, x1, x2, extra)
     return out
@@ -81,11 +81,8 @@ def _whole(
     x1: Float[Array, "n1 d"],
     x2: Float[Array, "n2 d"] | None,
     extra: Extra,
-) -> tuple[Matrices, Float[Array, " n1"]]:
-    """The matrices, and the largest |rho| of each input with others; NaN where those are not finite.
-
-    A maximum of each row is found on the way; one of all rows would read the cosines once more.
-    """
+) -> tuple[Matrices, Float[Array, ""]]:
+    """The matrices, and the largest |rho| of different inputs; NaN if those are not finite."""
     evaluate, first = evaluator(plan, numbers, extra), as_points(x1)
     second = first if x2 is None else as_points(x2)
     edge1 = evaluate.sizes(first)
@@ -93,7 +90,7 @@ def _whole(
     rho = cosines(first.unit, second.unit)
     minus, plus = jnp.abs(1 - rho), jnp.abs(1 + rho)  # of roundings beyond 1 the size is left
     if x2 is not None:
-        return evaluate.tile(minus, plus, edge1, edge2), jnp.max(jnp.abs(rho), axis=1)
+        return evaluate.tile(minus, plus, edge1, edge2), jnp.max(jnp.abs(rho))
     row, column = (jax.lax.broadcasted_iota(jnp.int32, rho.shape, i) for i in (0, 1))
     same = row == column
     if plan.path != "profile":  # there the diagonal is replaced
@@ -102,4 +99,4 @@ def _whole(
     exact = evaluate.diagonal(first)
     put = lambda name, m: jnp.where(same, exact[name].astype(m.dtype)[:, None], m)
     matrices = tuple(put(name, m) for name, m in zip(plan.wanted, out, strict=True))
-    return matrices, jnp.max(jnp.where(same, 0, jnp.abs(rho)), axis=1)
+    return matrices, jnp.max(jnp.where(same, 0, jnp.abs(rho)))

@@ -1,6 +1,7 @@
 """A layer is data; `>>` puts one after another, `+` side by side."""
 
 import dataclasses
+import functools
 import reprlib
 from typing import Any, ClassVar
 
@@ -56,12 +57,20 @@ class Layer(eqx.Module):
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return False
-        names = [field.name for field in dataclasses.fields(self)]
-        return all(_same(getattr(self, n), getattr(other, n)) for n in names)
+        return all(map(_same, _values(self), _values(other)))
 
     def __hash__(self) -> int:
-        fields = tuple(getattr(self, f.name) for f in dataclasses.fields(self))
-        return hash((type(self), *map(_hashable, fields)))
+        return hash((type(self), *map(_hashable, _values(self))))
+
+
+@functools.cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def _values(layer: object) -> list[Any]:
+    """The fields; as plain attributes, since every call of a kernel asks for the hash of its network."""
+    return [object.__getattribute__(layer, name) for name in _names(type(layer))]
 
 
 def _hashable(value: Any) -> Any:
