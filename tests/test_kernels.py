@@ -350,12 +350,11 @@ def test_in_one_piece_as_on_a_gpu(net, path, second):
     inputs = as_inputs(jnp.asarray(x1), jnp.asarray(x2) if second else None)
     with jax.enable_x64(True):
         request = Request(form, numbers, ("nngp", "ntk"), path=path)
-        given = for_device(request, inputs)
-        found, nearest = _whole(*given)
-        if path == "profile":
-            extra = _placed(given[-1], request.wanted, "float32")
-            assert extra.powers is not None
-            found += _whole(*given[:-1], extra)[0]
+        plan, given, *points, extra = for_device(request, inputs)
+        found, nearest = _whole(plan, given, *points, extra)
+        given, extra = _placed(given, extra, request.wanted, "float32")
+        assert (extra.powers is not None) == (path == "profile")
+        found += _whole(plan, given, *points, extra)[0]
     exact = wl.kernels(net, x1.astype(float), x2.astype(float) if second else None)
     for matrix, other in zip(found, [*exact] * (len(found) // 2), strict=True):
         np.testing.assert_allclose(matrix, other, rtol=2e-5, atol=2e-6 * np.abs(other).max())

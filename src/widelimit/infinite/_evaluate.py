@@ -1,5 +1,6 @@
 """From a request to matrices: small ones by one program for all sizes, others by tiles or a profile."""
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -262,9 +263,9 @@ def for_device(
     fact = facts(request.form)
     # A look at the norms makes the device wait; where nothing depends on them it is spared.
     settled = fact.zonal and fact.degree is not None and closed(request.form)
-    if not settled:
-        check_inputs(inputs.x1, inputs.x2)
     scope = None if settled else scope_of(inputs)
+    if scope is not None and not scope.high < math.inf:  # a number that is none, or a large one
+        check_inputs(inputs.x1, inputs.x2)
     choice = choose_path(request, scope, dtype, n1 * n2)
     form, numbers = request.form, request.numbers
     if not is_transformed((numbers, inputs.x1, inputs.x2)):

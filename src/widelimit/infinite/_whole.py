@@ -48,7 +48,7 @@ def gram_on_device(
         check_inputs(x1, x2)
         return gram(plan, numbers, x1, x2, extra)
     if not is_transformed((numbers, x1, x2)):
-        extra = _placed(extra, plan.wanted, str(x1.dtype))
+        numbers, extra = _placed(numbers, extra, plan.wanted, str(x1.dtype))
     out, nearest = _whole(plan, numbers, x1, x2, extra)
     if not float(nearest) <= 1 - NEARLY_PARALLEL[str(x1.dtype)]:
         check_inputs(x1, x2)
@@ -56,20 +56,23 @@ def gram_on_device(
     return out
 
 
-_PLACED: dict[tuple[object, ...], tuple[Extra, Extra]] = {}
+_PLACED: dict[tuple[object, ...], tuple[Extra, tuple[Numbers, Extra]]] = {}
 _MOST = 256
 
 
-def _placed(extra: Extra, kinds: tuple[str, ...], dtype: str) -> Extra:
+def _placed(
+    numbers: Numbers, extra: Extra, kinds: tuple[str, ...], dtype: str
+) -> tuple[Numbers, Extra]:
     """The same on the device, with powers, once for all calls: each copy would make them wait."""
-    key = id(extra.profiles), bool(extra.vanishes), kinds, dtype
+    exactly = tuple((type(v), v) for v in numbers)  # 2 may be a depth, 2.0 is none
+    key = exactly, id(extra.profiles), bool(extra.vanishes), kinds, dtype
     found = _PLACED.get(key)
     if found is None or found[0].profiles is not extra.profiles:
         if len(_PLACED) >= _MOST:
             _PLACED.clear()
         powers = all_powers(extra.profiles, kinds, dtype)
         with jax.enable_x64(True):
-            there = jax.device_put(extra._replace(powers=powers))
+            there = jax.device_put((numbers, extra._replace(powers=powers)))
         found = _PLACED[key] = (extra, there)
     return found[1]
 
@@ -89,8 +92,11 @@ def _whole(
     edge2 = edge1 if x2 is None else evaluate.sizes(second)
     rho = cosines(first.unit, second.unit)
     minus, plus = jnp.abs(1 - rho), jnp.abs(1 + rho)  # of roundings beyond 1 the size is left
+    with jax.enable_x64(True):  # of a maximum a compiler may leave out what is no number
+        finite = jnp.isfinite(jnp.sum(first.q) + jnp.sum(second.q))
+    found = lambda nearest: jnp.where(finite, nearest, jnp.nan)
     if x2 is not None:
-        return evaluate.tile(minus, plus, edge1, edge2), jnp.max(jnp.abs(rho))
+        return evaluate.tile(minus, plus, edge1, edge2), found(jnp.max(jnp.abs(rho)))
     row, column = (jax.lax.broadcasted_iota(jnp.int32, rho.shape, i) for i in (0, 1))
     same = row == column
     if plan.path != "profile":  # there the diagonal is replaced
@@ -99,4 +105,4 @@ def _whole(
     exact = evaluate.diagonal(first)
     put = lambda name, m: jnp.where(same, exact[name].astype(m.dtype)[:, None], m)
     matrices = tuple(put(name, m) for name, m in zip(plan.wanted, out, strict=True))
-    return matrices, jnp.max(jnp.where(same, 0, jnp.abs(rho)))
+    return matrices, found(jnp.max(jnp.where(same, 0, jnp.abs(rho))))
