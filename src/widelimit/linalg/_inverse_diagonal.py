@@ -24,12 +24,14 @@ class InverseDiagonal:
         least: $1/A_{ii}$, below which no entry lies.
         most: 1/ridge, above which none lies.
         outcome: Of the solver.
+        beside: Solutions of what was solved for besides, shape (n, k).
     """
 
     samples: Float[np.ndarray, "n m"]
     least: Float[np.ndarray, " n"]
     most: Float[np.ndarray, " n"]
     outcome: Solution
+    beside: Float[np.ndarray, "n k"]
 
     def summary(self) -> dict[str, object]:
         """What is shown."""
@@ -71,6 +73,7 @@ def inverse_diagonal(
     tolerance: float = 1e-3,
     key: Seed = 0,
     callback: Callable[[int], None] | None = None,
+    beside: Float[np.ndarray, "n k"] | None = None,
 ) -> InverseDiagonal:
     r"""Estimate the diagonal of an inverse by random signs, all solved for together.
 
@@ -85,6 +88,7 @@ def inverse_diagonal(
         tolerance: Of the relative residual.
         key: Of the signs.
         callback: Called with the number of steps done.
+        beside: Further right-hand sides, solved for in the same iteration.
 
     Returns:
         The estimate; exact (to the tolerance) up to twice as many rows as probes.
@@ -114,17 +118,19 @@ def inverse_diagonal(
     units[alone, np.arange(len(alone))] = 1
     system.settle()  # the errors of nearly equal points hang on their difference
     rough = system.roughly()
-    outcome = rough.solve(
-        np.concatenate([units, signs], axis=1), tolerance=tolerance, callback=callback
-    )
+    beside = np.zeros((n, 0)) if beside is None else beside
+    right = np.concatenate([units, signs, beside], axis=1)
+    outcome = rough.solve(right, tolerance=tolerance, callback=callback)
+    solved = outcome.x[:, len(alone) :]
     found = outcome.x[alone, np.arange(len(alone))]
     if few:
         samples = np.repeat(found[:, None], 2, axis=1)
     else:
-        samples = signs * (outcome.x[:, len(alone) :] - _known(rough, signs)) + _diagonal(rough)
+        samples = signs * (solved[:, :probes] - _known(rough, signs)) + _diagonal(rough)
         samples[alone] = found[:, None]
     with np.errstate(divide="ignore"):
-        return InverseDiagonal(samples, 1 / whole, 1 / system.ridge, outcome)
+        rest = solved[:, signs.shape[1] :]
+        return InverseDiagonal(samples, 1 / whole, 1 / system.ridge, outcome, rest)
 
 
 def _known(system: System, signs: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n m"]:

@@ -189,12 +189,9 @@ class Ridge:
 
     def score(self, statistic: Statistic) -> Score:
         """A statistic of points, by number, and their leave-one-out errors, with its standard error."""
-        rows, errors = self.judged()
-        if self.outcome is None:
-            return exact_score(statistic, rows, errors, len(self.dual))
-        found = self.inverse_diagonal
-        left = (found.leave_one_out(self.dual, k) for k in range(found.samples.shape[1]))
-        return sampled_score(statistic, rows, errors, left)
+        if self.outcome is not None:
+            return sampled_score(statistic, self.inverse_diagonal, self.dual)
+        return exact_score(statistic, *self.judged(), len(self.dual))
 
     @functools.cached_property
     def inverse_diagonal(self) -> InverseDiagonal:

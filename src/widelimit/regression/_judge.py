@@ -1,10 +1,12 @@
 """How good a fit is by the points that it was made of: statistics of leave-one-out errors."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float, Int
+
+from widelimit.linalg import InverseDiagonal
 
 Rows = Int[np.ndarray, " m"]
 Errors = Float[np.ndarray, "m k"]
@@ -36,11 +38,13 @@ def exact_score(statistic: Statistic, rows: Rows, errors: Errors, n: int) -> Sco
 
 
 def sampled_score(
-    statistic: Statistic, rows: Rows, errors: Errors, left: Iterator[Errors]
+    statistic: Statistic, found: InverseDiagonal, dual: Float[np.ndarray, "m k"]
 ) -> Score:
-    """Of estimated errors: `left` are those without each of the samples."""
-    values = np.array([statistic(rows, part) for part in left])
-    return Score(statistic(rows, errors), _jackknife(values))
+    """Of estimated errors at all points: leaving samples out tells how far each of them matters."""
+    rows = np.arange(len(dual))
+    each = range(found.samples.shape[1])
+    left = [statistic(rows, found.leave_one_out(dual, skip)) for skip in each]
+    return Score(statistic(rows, found.leave_one_out(dual)), _jackknife(np.array(left)))
 
 
 def _jackknife(values: Float[np.ndarray, " g"]) -> float:

@@ -43,9 +43,9 @@ def ridge(
         x: Training points, shape (n, d); with kernel="precomputed" their kernel, shape (n, n) or
             (n, n, k, k), or on disk (`gram`).
         y: Targets, shape (n,) or (n, k).
-        ridge: A number; several to choose from by the leave-one-out error; "loo": twenty over nine
-            decades; "evidence": the largest marginal likelihood. Of more than 2000 points these two are
-            asked on 1500.
+        ridge: A number; several to choose from by the leave-one-out error of all points (which "cg"
+            estimates, an iteration for each); "loo": twenty over nine decades; "evidence": the largest
+            marginal likelihood. Of more than 2000 points, and by "cg", these two are asked on 1500.
         kernel: "ntk", "nngp", "gaussian", a function of (x1, x2) that gives the matrix, or blocks
             (n1, n2, k, k) for k outputs; or "precomputed": `predict` then takes the kernel of new
             points with the training points.

@@ -65,11 +65,13 @@ class CG:
         if self.rank is not None and (int(self.rank) != self.rank or self.rank < 0):
             raise ValueError(f"rank is a number of columns, at least 0; got {self.rank!r}.")
 
-    def system(self, problem: Problem, ridges: Float[np.ndarray, " n"]) -> System:
-        """The system of a problem, with the preconditioner that all right-hand sides share."""
+    def system(
+        self, problem: Problem, ridges: Float[np.ndarray, " n"], times: float = 1.0
+    ) -> System:
+        """The system of a problem, to be solved some times; all right-hand sides share its preconditioner."""
         n = len(problem.x)
         if n > DENSE and self.verbose is not False:
-            seconds = _expected_steps(n) * product_seconds(problem)
+            seconds = times * _expected_steps(n) * product_seconds(problem)
             announce(f"conjugate gradients with {n} points", seconds, self.verbose)
         gram, exact = operators(problem, self.precision, self.mesh)
         return System(gram, ridges, exact=exact, rank=self.rank)
@@ -84,13 +86,16 @@ class CG:
         )
         return self._told(outcome, self.tolerance)
 
-    def inverse_diagonal(self, system: System, seconds: float) -> InverseDiagonal:
+    def inverse_diagonal(
+        self, system: System, seconds: float = 0.0, beside: Targets | None = None
+    ) -> InverseDiagonal:
         """An estimate of the diagonal of the system's inverse; to solve has taken some seconds."""
         n = system.gram.size
         label = f"leave-one-out errors of {n} points from {self.probes} probes"
         announce(label, seconds, self.verbose)
+        watch = _watch(n, self.verbose, _LOOSE)
         found = inverse_diagonal(
-            system, self.probes, tolerance=_LOOSE, callback=_watch(n, self.verbose, _LOOSE)
+            system, self.probes, tolerance=_LOOSE, callback=watch, beside=beside
         )
         self._told(found.outcome, _LOOSE)
         return found
