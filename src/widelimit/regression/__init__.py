@@ -42,4 +42,6 @@ from ._ridge import ridge as ridge
 from ._solvers import CG as CG
 from ._solvers import DENSE as DENSE
 from ._solvers import Cholesky as Cholesky
+from ._solvers import Solver as Solver
+from ._solvers import as_solver as as_solver
 from ._spectral import Spectral as Spectral

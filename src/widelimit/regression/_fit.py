@@ -38,7 +38,7 @@ def fit(
     Returns:
         The fit.
     """
-    way = as_solver(solver, len(problem.data.points), **options)
+    way = as_solver(solver, 0 if problem.held else len(problem.data.points), **options)
     if isinstance(way, CG):
         return _iterate(problem, ridge, t, way)
     return _factorise(problem, ridge, t, way.verbose)
