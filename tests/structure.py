@@ -24,7 +24,7 @@ ORDER = (
     {"estimators", "plot", "testing", "extend", "explorer", "compat", "torch"},
     {"gpytorch", "gpjax"},
     {"experiments", "bench"},
-    {"cli"},
+    {"cli", "__main__"},
 )
 LEVEL = {folder: level for level, folders in enumerate(ORDER) for folder in folders}
 LONGEST_MODULE, LONGEST_FUNCTION = 300, 60

@@ -94,3 +94,10 @@ def test_the_core_needs_no_extras():
     assert found.stdout == "figure2\n"
     assert "pip install 'widelimit[all]'" in found.stderr
     assert found.returncode == 1
+
+
+def test_the_module_is_the_command():
+    words = [sys.executable, "-m", "widelimit"]
+    listed = subprocess.run([*words, "reproduce", "--list"], capture_output=True, text=True)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert all(name in listed.stdout for name in EXPERIMENTS)

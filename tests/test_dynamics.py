@@ -490,3 +490,52 @@ def test_a_flow_with_friction():
     np.testing.assert_allclose(model.predict(x, friction=0.8), model.predict(x), rtol=1e-9)
     with pytest.raises(ValueError, match="never comes to rest"):
         model.predict(x, friction=0.0)
+
+
+# without the matrix
+
+
+def test_training_without_the_matrix_is_training(seed, tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(seed)
+    x, y, x_test = rng.standard_normal((40, 3)), rng.standard_normal((40, 2)), np.ones((3, 3))
+    net, f0 = wl.mlp(2, b_std=0.5), lambda x: x[:, :2] / 3
+    for loss in ("squared", "mean"):
+        held = wl.train(net, x, y, f0=f0, loss=loss, solver="cholesky")
+        loose = wl.train(
+            net, x, y, f0=f0, loss=loss, solver="cg", checkpoint=tmp_path / "state.npz"
+        )
+        assert "conjugate" not in str(loose)  # nothing is solved before it is asked for
+        assert loose.lambda_max == pytest.approx(held.lambda_max, rel=1e-5)
+        for where in (None, x_test):
+            np.testing.assert_allclose(loose.predict(where), held.predict(where), atol=1e-7)
+            rate = held.critical_learning_rate / 2
+            for momentum in (0.0, 0.7):
+                go = {"steps": 15, "learning_rate": rate, "momentum": momentum}
+                found, known = (m.descend(where, **go) for m in (loose, held))
+                np.testing.assert_allclose(found, known, atol=1e-10)
+    assert loose.outcome.residual < 1e-10
+    assert "residual" in str(loose)
+    np.testing.assert_allclose(loose.dual(), held.dual(), atol=1e-6)
+    assert loose.predict(x_test, [np.inf, np.inf], friction=1.0).shape == (2, 3, 2)
+    with pytest.warns(UserWarning, match="diverges"):
+        loose.descend(x_test, steps=2, learning_rate=3 * held.critical_learning_rate)
+    for ask in (
+        lambda: loose.predict(x_test, 1.0),
+        lambda: loose.dual(1.0),
+        lambda: loose.error(1.0),
+        lambda: loose.influence(x_test),
+        lambda: loose.matrix,
+        lambda: loose.lambda_min,
+    ):
+        with pytest.raises(ValueError, match="solver='cholesky' if 8 n"):
+            ask()
+    with pytest.raises(ValueError, match="loss='huber' is followed"):
+        wl.train(net, x, y, loss="huber", solver="cg")
+    # Beyond a number of points it is the default, unless the matrix is there anyway.
+    monkeypatch.setattr("widelimit.regression._solvers.DENSE", 30)
+    assert not hasattr(wl.train(None, wl.ntk(net, x), y, kernel="precomputed"), "outcome")
+    many = wl.train(net, x, y, verbose=True, precision="float32", rank=10)
+    assert many.outcome.rank == 10
+    assert "conjugate gradients with 40 points: about" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="precision must be"):
+        wl.train(net, x, y, precision="float16")

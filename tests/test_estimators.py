@@ -382,9 +382,8 @@ def test_outliers_are_brought_in(seed):
 
 def test_of_many_rows_some_choose_the_ridge(seed, monkeypatch, capsys):
     x, y = table(seed, n=60)
-    for name in ("_fit", "_fitted"):
-        monkeypatch.setattr(f"widelimit.regression.{name}.EXACT", 40)
-        monkeypatch.setattr(f"widelimit.regression.{name}.SUBSET", 40)
+    for name in ("_fit.EXACT", "_fitted.EXACT", "_fit.SUBSET"):
+        monkeypatch.setattr(f"widelimit.regression.{name}", 40)
     monkeypatch.setattr("widelimit.regression._fitted._JUDGES", 25)
     model = NTKRegressor(verbose=True).fit(x, y)
     assert "chosen on 40 of the points" in capsys.readouterr().err
@@ -392,6 +391,8 @@ def test_of_many_rows_some_choose_the_ridge(seed, monkeypatch, capsys):
     rows, errors = model._fit.judged()
     assert len(rows) == 25
     np.testing.assert_allclose(errors, model._fit.leave_one_out()[rows], rtol=1e-9)
+    all_rows = model._r2(np.arange(60), model._fit.leave_one_out())
+    assert 0 < abs(model.loo_score_ - all_rows) < 4 * model.loo_score_std_ < 0.5
     monkeypatch.setattr("widelimit.regression._solvers._QUICK", 1)
     NTKRegressor(verbose=True, time=1.0).fit(x, y)
     assert "eigendecomposition of 60 points: about 0 s" in capsys.readouterr().err
@@ -401,7 +402,31 @@ def test_of_many_rows_some_choose_the_ridge(seed, monkeypatch, capsys):
     classes = NTKClassifier(solver="cg", ridge=0.1, verbose=False).fit(x, y > 0.3)
     assert not capsys.readouterr().err
     rows, errors = classes._fit.judged()
-    assert len(rows) == len(errors) == 40
+    assert len(rows) == len(errors) == 60
+
+
+def test_leave_one_out_without_the_matrix(seed, tmp_path):
+    x, y = table(seed, n=200)
+    y = y + 0.3 * np.random.default_rng(seed).standard_normal(200)
+    w = np.random.default_rng(seed).integers(1, 4, 200)
+    exact, cg = (NTKRegressor(ridge=0.1, solver=s).fit(x, y, w) for s in ("cholesky", "cg"))
+    assert exact.loo_score_std_ == 0
+    assert abs(cg.loo_score_ - exact.loo_score_) < 4 * cg.loo_score_std_ < 0.03
+    errors, known = cg.leave_one_out(x, y), exact.leave_one_out(x, y)
+    np.testing.assert_allclose(errors, known, atol=0.2 * np.abs(known).max())
+    uncertain = cg._fit.errors_std > 0
+    z = (cg._fit.errors - exact._fit.errors)[uncertain] / cg._fit.errors_std[uncertain]
+    assert 0.7 < np.sqrt((z**2).mean()) < 1.5
+    copy = _through_a_file(cg, tmp_path / "m.npz")
+    assert copy.loo_score_ == pytest.approx(cg.loo_score_, abs=1e-6)
+    # Two classes: the accuracy, and probabilities when they are asked for.
+    labels = y > np.median(y)
+    exact, cg = (NTKClassifier(ridge=0.1, solver=s).fit(x, labels, w) for s in ("cholesky", "cg"))
+    assert "sharpness" not in vars(cg._head)
+    unasked = _through_a_file(cg, tmp_path / "c.npz")
+    assert cg._head.sharpness == pytest.approx(exact._head.sharpness, rel=0.03)
+    np.testing.assert_allclose(unasked.predict_proba(x), cg.predict_proba(x), atol=1e-6)
+    assert abs(cg.loo_score_ - exact.loo_score_) < 4 * max(cg.loo_score_std_, 1 / 200)
 
 
 # What is chosen from the data
@@ -626,8 +651,6 @@ def test_bad_data_is_refused(seed):
         model.predict(x, return_std=True)
     with pytest.raises(ValueError, match="30 rows"):
         model.leave_one_out(x[:5], y[:5])
-    with pytest.raises(ValueError, match="factorisation"):
-        NTKRegressor(ridge=0.1, solver="cg").fit(x, y).leave_one_out(x, y)
 
 
 def test_a_singular_matrix_is_said():

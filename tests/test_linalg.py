@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 import widelimit as wl
 from widelimit.linalg import (
     Preconditioner,
+    System,
     TiledGram,
     cholesky,
     conjugate_gradients,
     eigh,
+    inverse_diagonal,
     leave_one_out,
     partial_cholesky,
     ridge_path,
@@ -268,6 +270,59 @@ def test_cg_solves_and_the_preconditioner_pays(seed):
         exact[:, 0],
         atol=1e-6 * np.abs(exact).max(),
     )
+
+
+@pytest.mark.parametrize("rank", [0, 60])
+def test_leave_one_out_from_few_solutions(rank, seed):
+    n, rng = 300, np.random.default_rng(seed)
+    x = rng.standard_t(2, (n, 2))  # some points are far from all others
+    ridge = rng.uniform(0.05, 0.2, n)
+    entries, index = laplace(x), lambda a: a[:, 0].astype(int)
+    kernel = lambda a, b=None: entries[np.ix_(index(a), index(a if b is None else b))]
+    gram, matrix = TiledGram(kernel, np.arange(n)[:, None]), entries + np.diag(ridge)
+    inverse = np.linalg.inv(matrix)
+    dual = inverse @ (np.sin(x[:, :1]) + 0.3 * rng.standard_normal((n, 1)))
+    known = dual / np.diag(inverse)[:, None]
+    system, spread = System(gram, ridge, rank=rank), []
+    if rank:
+        apply = system.preconditioner
+        np.testing.assert_allclose(apply.diagonal(), np.diag(apply(np.eye(n))), rtol=1e-10)
+    for probes in (8, 64):
+        found = inverse_diagonal(system, probes, tolerance=1e-4, key=seed)
+        mean, variance = found.moments()
+        assert (np.isfinite(mean) & (found.least <= mean) & (mean <= found.most)).all()
+        far = np.argsort(np.diag(matrix))[-probes:]  # solved for by themselves
+        np.testing.assert_allclose(mean[far], np.diag(inverse)[far], rtol=1e-4)
+        z = (mean / np.diag(inverse) - 1)[variance > 0] / np.sqrt(variance[variance > 0])
+        assert 0.8 < np.sqrt((z**2).mean()) < 1.6
+        square = lambda errors: float((errors**2).mean())
+        left = np.array([square(found.leave_one_out(dual, k)) for k in range(probes)])
+        std = np.sqrt((probes - 1) * left.var())
+        assert abs(square(found.leave_one_out(dual)) - square(known)) < 4 * std
+        spread.append(std / square(known))
+    assert spread[1] < spread[0] / 2
+    assert spread[1] < 0.02
+
+
+def test_few_rows_are_solved_for_exactly(seed):
+    x = points(seed, 20)
+    found = inverse_diagonal(System(TiledGram(laplace, x), 0.1), tolerance=1e-10)
+    exact = np.diag(np.linalg.inv(laplace(x) + 0.1 * np.eye(20)))
+    np.testing.assert_allclose(found.moments()[0], exact, rtol=1e-9)
+    assert not found.moments()[1].any()
+    with pytest.raises(ValueError, match="at least 2"):
+        inverse_diagonal(System(TiledGram(laplace, x), 0.1), 1)
+
+
+def test_a_system_of_another_ridge_is_that_system(seed):
+    x, y = points(seed, 80), points(seed + 1, 80, 1)
+    first = System(TiledGram(laplace, x), 0.1, rank=20)
+    first.solve(y)
+    other = first.shifted(np.linspace(0.01, 3, 80))
+    exact = np.linalg.solve(laplace(x) + np.diag(np.linspace(0.01, 3, 80)), y)
+    np.testing.assert_allclose(other.solve(y, tolerance=1e-10).x, exact, atol=1e-8)
+    fresh = System(first.gram, np.linspace(0.01, 3, 80), rank=20)
+    np.testing.assert_allclose(other.inverse(y), fresh.inverse(y), atol=1e-12)
 
 
 def test_cg_that_gives_up_says_so(seed):

@@ -88,6 +88,14 @@ def test_clusters_are_iterated_roughly_and_solved_exactly():
     assert not rough.rough  # what it gave up when it stood in the way
     left = y - (matrix + 1e-4 * np.eye(300)) @ solution.x
     assert np.linalg.norm(left) < 2e-9 * np.linalg.norm(y)
+    apply = system.preconditioner
+    np.testing.assert_allclose(
+        apply.diagonal(), np.diag(apply(rough.vector(np.eye(300)))), rtol=1e-9
+    )
+    far = system.shifted(np.linspace(1, 2, 300))
+    fresh = linalg.System(rough, np.linspace(1, 2, 300), rank=30)
+    v = rough.vector(y[:, None])
+    np.testing.assert_allclose(far.inverse(v), fresh.inverse(v), rtol=1e-9)
 
 
 class Stop(Exception):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from widelimit._base.scalars import as_float
+from widelimit._base.scalars import as_count, as_float
 from widelimit.regression import Problem
 
 from ._losses import Loss
@@ -28,6 +28,26 @@ def as_friction(friction: object, times: np.ndarray) -> float:
     if value == 0 and np.isinf(times).any():
         raise ValueError("Without friction a heavy ball never comes to rest. Give a finite t.")
     return value
+
+
+def as_descent(steps: object, learning_rate: object, momentum: object) -> tuple[int, float, float]:
+    """Steps, learning rate and momentum of gradient descent."""
+    count, rate = as_count(steps, "steps"), as_float(learning_rate, "learning_rate")
+    inertia = as_float(momentum, "momentum")
+    if not (math.isfinite(rate) and rate > 0):
+        raise ValueError(f"learning_rate must be positive and finite, got {rate}.")
+    if not 0 <= inertia < 1:
+        raise ValueError(f"momentum must lie in [0, 1), got {inertia}.")
+    return count, rate, inertia
+
+
+def check_descent(move: np.ndarray, rate: float, steps: int, limit: float) -> None:
+    """Refuse what has overflowed."""
+    if not np.isfinite(move).all():
+        raise ValueError(
+            f"Gradient descent with the learning rate {rate:g} has overflowed after {steps} steps. Under "
+            f"the squared loss it converges for rates below {limit:g}."
+        )
 
 
 def warn_of_divergence(rate: float, limit: float) -> None:

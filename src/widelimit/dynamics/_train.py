@@ -1,17 +1,20 @@
 """Training a network of infinite width."""
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jax.sharding import Mesh
 
 from widelimit.layers import Layer
-from widelimit.regression import Problem, Spectral, as_problem
+from widelimit.regression import CG, Problem, Solver, Spectral, as_problem, as_solver
 
 from ._arguments import as_outputs, shaped_loss
 from ._losses import Loss, as_loss, check_targets
 from ._ode import check_loss
 from ._trained import Initial, Trained
+from ._unstored import Unstored
 
 
 def train(
@@ -23,6 +26,12 @@ def train(
     f0: Any = None,
     loss: str | Loss = "squared",
     tolerance: float = 1e-10,
+    solver: str | Solver = "auto",
+    rank: int | None = None,
+    precision: str = "float64",
+    mesh: Mesh | None = None,
+    checkpoint: str | Path | None = None,
+    verbose: bool | None = None,
 ) -> Trained:
     r"""Train a network of infinite width: gradient flow on $\dot f_t(x)=-\Theta(x,X)\nabla_f L$.
 
@@ -41,10 +50,21 @@ def train(
             in neural-tangents: times and learning rates are n k times longer), "huber", "logistic" (targets ±1),
             "cross-entropy" (rows of probabilities), or a differentiable function of (f, y), each of
             shape (n, k), that sums over the points.
-        tolerance: Of the ODE solver that serves the other losses.
+        tolerance: Of the ODE solver that serves the other losses, and of the relative residual of CG.
+        solver: "cholesky": the matrix is held, factorised for t = infinity and diagonalised for other times;
+            "cg", which never stores it: the squared losses, trained for ever (conjugate gradients) or by
+            `descend` (a product for each step); "auto": the first up to 20000 points, the second beyond; or
+            a value, `regression.CG(...)`.
+        rank: Columns of CG's preconditioner; None: about 5 sqrt(n), 10 on a GPU.
+        precision: Of CG: "float64" refines products in float32 until a residual in float64 is below the
+            tolerance; "float32" does not.
+        mesh: The devices that share the work of CG (`processes`); None: all of this process.
+        checkpoint: A file from which CG goes on if it was stopped.
+        verbose: Whether progress is shown; None: where it takes longer than a minute.
 
     Returns:
-        A model with `predict(x_test, t)` and `descend(x_test, steps=, learning_rate=)`.
+        A model with `predict(x_test, t)` and `descend(x_test, steps=, learning_rate=)`. Nothing is solved before
+        it is asked for.
 
     Example:
         >>> import numpy as np, widelimit as wl
@@ -69,7 +89,25 @@ def train(
         check_loss(shaped_loss(function, problem), start, problem.y)
     else:
         _warn_of_contradiction(problem)
-    return Trained(problem, loss, initial, start, Spectral(problem.gram()), float(tolerance))
+    size = 0 if problem.held else len(problem.x)
+    options = {"rank": rank, "precision": precision, "tolerance": tolerance, "mesh": mesh}
+    way = as_solver(solver, size, checkpoint=checkpoint, verbose=verbose, **options)
+    if isinstance(way, CG):
+        return _unstored(problem, loss, initial, start, way)
+    spectral = Spectral(problem.gram(), way.verbose)
+    return Trained(problem, loss, initial, start, spectral, float(tolerance))
+
+
+def _unstored(
+    problem: Problem, loss: str | Loss, initial: Initial, start: np.ndarray, way: CG
+) -> Unstored:
+    if not (isinstance(loss, str) and loss in ("squared", "mean")):
+        raise ValueError(
+            f"loss={loss!r} is followed through time with the kernel matrix in memory, which solver='cg' (that of "
+            "more than 20000 points) does not store. Use loss='squared', fewer points, or solver='cholesky' if "
+            "8 n^2 bytes fit into memory."
+        )
+    return Unstored.of(problem, loss, initial, start, way)
 
 
 def _warn_of_contradiction(problem: Problem) -> None:

@@ -8,12 +8,20 @@ from typing import Any
 import numpy as np
 
 from widelimit._base.renamed import renamed_argument, warn_renamed
-from widelimit._base.scalars import as_count, as_float
+from widelimit._base.scalars import as_float
 from widelimit._base.shown import shown
 from widelimit.linalg import Eigen
 from widelimit.regression import Problem, Spectral, descent, heavy_ball
 
-from ._arguments import as_friction, as_outputs, as_times, shaped_loss, warn_of_divergence
+from ._arguments import (
+    as_descent,
+    as_friction,
+    as_outputs,
+    as_times,
+    check_descent,
+    shaped_loss,
+    warn_of_divergence,
+)
 from ._losses import Loss, as_loss
 from ._ode import descend_by_steps, flow_by_solver
 
@@ -176,15 +184,7 @@ class Trained:
         Returns:
             Shape (m,) or (m, k).
         """
-        steps, rate, momentum = (
-            as_count(steps, "steps"),
-            as_float(learning_rate, "learning_rate"),
-            as_float(momentum, "momentum"),
-        )
-        if not (math.isfinite(rate) and rate > 0):
-            raise ValueError(f"learning_rate must be positive and finite, got {rate}.")
-        if not 0 <= momentum < 1:
-            raise ValueError(f"momentum must lie in [0, 1), got {momentum}.")
+        steps, rate, momentum = as_descent(steps, learning_rate, momentum)
         before, cross = self._place(x_test, f0)
         if self.closed:
             limit = self.critical_learning_rate * (1 + momentum)
@@ -198,12 +198,7 @@ class Trained:
         else:
             fixed = (self.function, self.matrix, self.start, self.problem.y)
             move = cross @ descend_by_steps(*fixed, steps, rate, momentum)
-        if not np.isfinite(move).all():
-            raise ValueError(
-                f"Gradient descent with the learning rate {rate:g} has overflowed after {steps} "
-                f"steps. Under the squared loss it converges for rates below "
-                f"{self.critical_learning_rate * (1 + momentum):g}."
-            )
+        check_descent(move, rate, steps, self.critical_learning_rate * (1 + momentum))
         return self.problem.answer(before + move)
 
     def error(self, t: float) -> Any:
@@ -284,14 +279,18 @@ class Trained:
             return self.start, self.matrix
         x = self.problem.points(x_test)
         cross = self.problem.cross(x)
-        shape = len(cross), self.start.shape[1]
+        return self._before(x, f0, len(cross)), cross
+
+    def _before(self, x: np.ndarray, f0: Any, rows: int) -> np.ndarray:
+        """Initial outputs at new points."""
+        shape = rows, self.start.shape[1]
         if f0 is not None:
-            return as_outputs(f0, shape, "f0"), cross
+            return as_outputs(f0, shape, "f0")
         if self.initial is not None:
-            return as_outputs(self.initial(x), shape, "f0(x_test)"), cross
+            return as_outputs(self.initial(x), shape, "f0(x_test)")
         if self.start.any():
             raise ValueError(
                 "train was given the initial values at the training points only. Give those at "
                 "x_test too: predict(x_test, f0=values), or give train a function."
             )
-        return np.zeros(shape), cross
+        return np.zeros(shape)

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from widelimit._base.scalars import as_float
-from widelimit.regression import DENSE, Problem, as_weights
+from widelimit.regression import DENSE, Problem, Score, as_weights
 
 from ._estimator import NetworkEstimator, old_spelling
 from ._heads import HEADS, LaplaceHead, MachineHead, RidgeHead
@@ -62,10 +62,10 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         feature_form: "diagonal": columns are weighted; "full": they are mixed too; "auto": the better one.
         class_weight: None, "balanced", or a weight for each class; multiplies `sample_weight`.
         head: "ridge": regression on ±1, probabilities by a softmax of the outputs, its sharpness fitted to
-            leave-one-out outputs; "gp": a Gaussian process for each class against the others, by Laplace's
-            approximation, its prior variance of largest evidence; "svc": scikit-learn's support vector
-            machine on this kernel, probabilities fitted to five folds. The last two hold the kernel
-            matrix, and use `ridge` only where a search or features ask for it.
+            leave-one-out outputs (after "cg" when probabilities are first asked for); "gp": a Gaussian process
+            for each class against the others, by Laplace's approximation, its prior variance of largest
+            evidence; "svc": scikit-learn's support vector machine on this kernel, probabilities fitted to five
+            folds. The last two hold the kernel matrix, and use `ridge` only where a search or features ask for it.
         C: The bound of the support vector machine.
 
     Attributes:
@@ -75,6 +75,7 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
         dual_coef_: Coefficients of distinct rows, shape (n, outputs); of the support vector machine for each
             pair of classes.
         loo_score_: The accuracy of leave-one-out predictions; computed when it is asked for.
+        loo_score_std_: Its standard error, where not all rows are predicted exactly.
         log_evidence_: The log probability of the labels (`head="gp"`).
         search_: What a search has tried, and what it took.
         feature_rounds_: How many rounds of features were taken.
@@ -157,10 +158,25 @@ class NTKClassifier(ClassifierMixin, NetworkEstimator):
     def loo_score_(self) -> float:
         """The accuracy of leave-one-out predictions of the rows; with "svc" of five folds.
 
-        Of more than 2000 rows, 1000 are predicted. What was chosen, was chosen on all rows.
+        Of more than 2000 rows, 1000 are predicted; "cg" estimates it from all. What was chosen, was chosen on
+        all rows.
         """
+        return self._judge().value
+
+    @property
+    def loo_score_std_(self) -> float:
+        """The standard error of `loo_score_` as an estimate of the accuracy on all rows; 0 where it is that."""
+        return self._judge().std
+
+    def _judge(self) -> Score:
         check_is_fitted(self)
-        rows, scores = self._head.judged()
+        head = self._head
+        if not isinstance(head, RidgeHead):
+            return Score(self._accuracy(*head.judged()), 0.0)
+        accuracy = lambda rows, errors: self._accuracy(rows, head.without(rows, errors))
+        return head.fit.score(accuracy)
+
+    def _accuracy(self, rows: np.ndarray, scores: np.ndarray) -> float:
         data = self._function()[0].data
         shares = (columns(data.targets[rows] + self._mean) + 1) / 2
         right = shares[np.arange(len(rows)), columns(scores).argmax(1)]

@@ -42,12 +42,17 @@ class RidgeHead:
 
     fit: Ridge
     mean: np.ndarray
-    sharpness: float
+    known: float | None = None
 
     @classmethod
     def of(cls, fit: Ridge, mean: np.ndarray) -> "RidgeHead":
-        """Fit the probabilities."""
-        return cls(fit, mean, fit_sharpness(fit, mean))
+        """Fit the probabilities, where that costs little."""
+        return cls(fit, mean, None if fit.outcome is not None else fit_sharpness(fit, mean))
+
+    @functools.cached_property
+    def sharpness(self) -> float:
+        """What multiplies the outputs."""
+        return fit_sharpness(self.fit, self.mean) if self.known is None else self.known
 
     def scores(self, points: np.ndarray) -> np.ndarray:
         """The outputs."""
@@ -60,7 +65,11 @@ class RidgeHead:
     def judged(self) -> tuple[np.ndarray, np.ndarray]:
         """Leave-one-out outputs."""
         rows, errors = self.fit.judged()
-        return rows, self.mean + self.fit.problem.data.targets[rows] - errors
+        return rows, self.without(rows, errors)
+
+    def without(self, rows: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """The outputs that leave-one-out errors mean."""
+        return self.mean + self.fit.problem.data.targets[rows] - errors
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

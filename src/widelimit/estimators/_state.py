@@ -52,7 +52,8 @@ def to_state(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     arrays["classes"] = _plain_classes(model.classes_)
     head = model._head
     if isinstance(head, RidgeHead):
-        header |= {"sharpness": head.sharpness, **_of_ridge(head.fit)}
+        known = vars(head).get("sharpness", head.known)  # None: it is found when it is asked for
+        header |= {"sharpness": known, **_of_ridge(head.fit)}
         arrays["amplitude"] = head.fit.amplitude
     elif isinstance(head, LaplaceHead):
         header |= {"variance": head.amplitude, "log_evidence": head.log_evidence}

@@ -1,5 +1,6 @@
-"""Conjugate gradients with a kernel matrix that is not stored, refined to what was promised."""
+"""A system with a kernel matrix that is not stored, and the iteration that solves it."""
 
+import copy
 import dataclasses
 import functools
 import time
@@ -12,7 +13,6 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.link import PULSE
-from widelimit._base.renamed import renamed_argument
 from widelimit._base.shown import shown
 from widelimit._base.types import Seed
 
@@ -50,58 +50,6 @@ class Solution:
     rounds: int = 1
     rank: int = 0
     seconds: float = 0.0
-
-
-@renamed_argument(seed="key")
-def conjugate_gradients(
-    gram: KernelOperator,
-    b: ArrayLike,
-    ridge: ArrayLike = 0.0,
-    *,
-    exact: KernelOperator | None = None,
-    rank: int | None = None,
-    tolerance: float = 1e-6,
-    max_steps: int = 1000,
-    key: Seed = 0,
-    callback: Callable[[int], None] | None = None,
-    checkpoint: str | Path | None = None,
-) -> Solution:
-    r"""Solve $(K+\mathrm{diag}(\mathrm{ridge}))\,x=b$ with products only.
-
-    Several right-hand sides share each product. After every round the residual is computed anew with
-    `exact`, and the next round solves for what is left: the tolerance holds for the residual that is
-    reported, not for one that is updated along the way and drifts from it.
-
-    Args:
-        gram: $K$.
-        b: Shape (n,) or (n, k).
-        ridge: A number or one for each row.
-        exact: The same matrix in higher precision, for the residuals; None: `gram` itself.
-        rank: Columns of the preconditioner; None chooses about 5 sqrt(n), on a GPU 10 sqrt(n); 0:
-            none.
-        tolerance: Of |b - A x| / |b|.
-        max_steps: Where to give up; the outcome then says so.
-        key: Of the preconditioner's pivots.
-        callback: Called with the number of steps done.
-        checkpoint: A file to which the state is saved about once a minute and after each round, and from
-            which a run that was stopped goes on; removed when done.
-
-    Returns:
-        The solution with its outcome; nothing is raised when it did not converge.
-
-    Example:
-        >>> import numpy as np
-        >>> from widelimit.linalg import TiledGram
-        >>> kernel = lambda a, b=None: np.exp(-np.abs(a - (a if b is None else b).T))
-        >>> x = np.linspace(0, 9, 50)[:, None]
-        >>> s = conjugate_gradients(TiledGram(kernel, x, tile=20), np.sin(x[:, 0]), 0.1)
-        >>> s.converged, bool(s.residual < 1e-6)
-        (True, True)
-    """
-    system = System(gram, ridge, exact=exact, rank=rank, key=key)
-    return system.solve(
-        b, tolerance=tolerance, max_steps=max_steps, callback=callback, checkpoint=checkpoint
-    )
 
 
 class System:
@@ -187,8 +135,32 @@ class System:
             return None
         if not host:
             return Nystrom(gram, self._ridge[:, 0], rank, key=self._key)  # pyright: ignore[reportArgumentType]
-        low = partial_cholesky(gram, rank, key=self._key)
+        self._low = low = partial_cholesky(gram, rank, key=self._key)
         return Preconditioner.of(low, self._host) if len(low.pivots) else None
+
+    def shifted(self, ridge: ArrayLike) -> "System":
+        """The system of another ridge; what its preconditioner knows of $K$ is shared."""
+        other = copy.copy(self)
+        known = vars(other).pop("preconditioner", None)
+        other._host = _ridge(ridge, self.gram.size)
+        other._ridge = self.gram.vector(other._host)[:, None]
+        if isinstance(known, Nystrom):
+            vars(other)["preconditioner"] = known.shifted(other._ridge[:, 0])  # pyright: ignore[reportArgumentType]
+        elif known is not None:
+            vars(other)["preconditioner"] = Preconditioner.of(self._low, other._host)
+        return other
+
+    def roughly(self) -> "System":
+        """The same with residuals in the precision of the iteration."""
+        self.preconditioner  # noqa: B018 - to be shared
+        other = copy.copy(self)
+        other.exact = self.gram
+        return other
+
+    @property
+    def ridge(self) -> Float[np.ndarray, " n"]:
+        """What is added to the diagonal, one number for each row."""
+        return self._host
 
     @property
     def rank(self) -> int:

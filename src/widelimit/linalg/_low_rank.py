@@ -28,12 +28,14 @@ class LowRank:
         pivots: Which columns of K were looked at.
         error: trace(K - FF') / trace(K).
         diagonal_error: The largest entry of diag(K - FF').
+        left: diag(K - FF'), shape (n,).
     """
 
     factor: Float[np.ndarray, "n rank"]
     pivots: Int[np.ndarray, " rank"]
     error: float
     diagonal_error: float
+    left: Float[np.ndarray, " n"]
 
 
 @renamed_argument(seed="key")
@@ -85,7 +87,7 @@ def partial_cholesky(gram: KernelOperator, rank: int, *, block: int = 64, key: S
         left = np.maximum(left - (part**2).sum(1), 0)
         left[chosen] = 0
     error = float(left.sum()) / total if total > 0 else 0.0
-    return LowRank(factor[:, :done], np.array(pivots, int), error, float(left.max()))
+    return LowRank(factor[:, :done], np.array(pivots, int), error, float(left.max()), left)
 
 
 def _orthogonal_part(
@@ -107,8 +109,7 @@ class Preconditioner:
 
     Args:
         low_rank: $F$.
-        ridge: The ridge of the system, a number or one for each row. What F leaves out is added,
-            as the mean of what is left on the diagonal, so that a ridge of 0 is allowed.
+        ridge: $s$, a number or one for each row.
         floor: The least value of s.
 
     Attributes:
@@ -126,11 +127,19 @@ class Preconditioner:
 
     @classmethod
     def of(cls, low: LowRank, ridge: Float[np.ndarray, " n"]) -> "Preconditioner":
-        """For a ridge that may be 0: what is left out counts by the mean of its diagonal."""
-        known = low.factor**2
-        # Without it a small ridge would make it stiff in directions that it does not know.
-        left = low.error * float(known.sum()) / (1 - low.error) / len(ridge)
-        return cls(low, ridge + left, max(1e-12 * float(known.sum(1).max()), 1e-300))
+        """For a ridge that may be 0: what F leaves out counts too, row by row, halfway to its mean.
+
+        Without it a small ridge would make it stiff in directions that it does not know; with the mean alone it
+        would take isolated points for others.
+        """
+        left = (low.left + low.left.mean()) / 2
+        largest = float((low.factor**2).sum(1).max())
+        return cls(low, ridge + left, max(1e-12 * largest, 1e-300))
+
+    def diagonal(self) -> Float[np.ndarray, " n"]:
+        """The diagonal of what it applies."""
+        half = scipy.linalg.solve_triangular(self._inner[0], self._scaled.T, lower=True)
+        return 1 / self._s - (half**2).sum(0)
 
     def __call__(self, v: Float[np.ndarray, " n *k"]) -> Float[np.ndarray, " n *k"]:
         """Apply it to v of shape (n,) or (n, k)."""

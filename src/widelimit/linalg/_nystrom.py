@@ -1,5 +1,6 @@
 r"""A preconditioner on the device: the matrix as some of its columns know it."""
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,9 +25,9 @@ class Nystrom:
     r"""$v\mapsto(FF^\top+\mathrm{diag}(s))^{-1}v$ with $FF^\top=K_{:S}K_{SS}^{-1}K_{S:}$ for random points S.
 
     $F$ is stored in the precision of the entries; all arithmetic with it is float64, since the largest
-    eigenvalue exceeds $s$ by a factor of the size of the matrix. $s$ is the ridge plus the mean of what
-    $F$ leaves out of the diagonal: without it the preconditioner would be stiff in directions that it does
-    not know.
+    eigenvalue exceeds $s$ by a factor of the size of the matrix. $s$ is the ridge plus what $F$ leaves out
+    of the diagonal, row by row, halfway to its mean: without it the preconditioner would be stiff in
+    directions that it does not know, and with the mean alone it would take isolated points for others.
 
     Args:
         gram: $K$.
@@ -45,10 +46,26 @@ class Nystrom:
             core = _core(mesh, columns, chosen.astype(np.int32))
             self._factor = _factor(mesh, columns, core)  # in the memory of the columns
             diagonal = gram.diagonal()
-            left = _left(mesh, self._factor, diagonal)
-            self._s = jnp.maximum(ridge + left, 1e-12 * jnp.max(diagonal))
-            self._inner = _inner(mesh, self._factor, self._s)
+            self._left = _left(mesh, self._factor, diagonal)
+            self._least = 1e-12 * jnp.max(diagonal)
         self.rank = len(chosen)
+        self._shift(ridge)
+
+    def _shift(self, ridge: Float[Array, " n"]) -> None:
+        with jax.enable_x64(True):
+            self._s = jnp.maximum(ridge + self._left, self._least)
+            self._inner = _inner(self._mesh, self._factor, self._s)
+
+    def shifted(self, ridge: Float[Array, " n"]) -> "Nystrom":
+        """The same for another ridge, sharing $F$."""
+        other = copy.copy(self)
+        other._shift(ridge)
+        return other
+
+    def diagonal(self) -> Float[Array, " n"]:
+        """The diagonal of what it applies."""
+        with jax.enable_x64(True):
+            return _diagonal(self._mesh, self._factor, self._s, self._inner)
 
     def __call__(self, v: Float[Array, "n k"]) -> Float[Array, "n k"]:
         """Apply it to v of shape (n, k)."""
@@ -121,18 +138,17 @@ def _factor(
 @functools.partial(jax.jit, static_argnums=0)
 def _left(
     mesh: Devices, factor: Float[Array, "n r"], diagonal: Float[Array, " size"]
-) -> Float[Array, ""]:
-    """The mean of what FF' leaves out of the diagonal."""
+) -> Float[Array, " size"]:
+    """What FF' leaves out of the diagonal, halfway to the mean of that."""
 
-    def share(factor: Float[Array, "m r"], diagonal: Float[Array, " size"]) -> Float[Array, ""]:
+    def share(
+        factor: Float[Array, "m r"], diagonal: Float[Array, " size"]
+    ) -> Float[Array, " size"]:
         known = devices.own(mesh, diagonal, len(factor))
-
-        def add(block: _Block, left: Float[Array, ""]) -> Float[Array, ""]:
-            gap = block.of(known) - jnp.sum(block.of(factor) ** 2, axis=1)
-            return left + jnp.sum(jnp.where(block.fresh, jnp.maximum(gap, 0), 0))
-
-        whole = devices.total(mesh, _over_blocks(len(factor), add, jnp.zeros(())))
-        return whole / len(diagonal)
+        gap = lambda b: jnp.maximum(b.of(known) - jnp.sum(b.of(factor) ** 2, axis=1), 0)
+        left = _over_blocks(len(factor), lambda b, out: b.put(out, gap(b)), known)
+        mean = devices.total(mesh, jnp.sum(left)) / len(diagonal)
+        return devices.gathered(mesh, (left + mean) / 2, len(diagonal))
 
     return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(factor, diagonal)
 
@@ -156,6 +172,26 @@ def _inner(
         return jnp.linalg.cholesky(jnp.eye(width) + sums)
 
     return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(factor, s)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _diagonal(
+    mesh: Devices,
+    factor: Float[Array, "n r"],
+    s: Float[Array, " size"],
+    inner: Float[Array, "r r"],
+) -> Float[Array, " size"]:
+    def share(
+        factor: Float[Array, "m r"], s: Float[Array, " size"], inner: Float[Array, "r r"]
+    ) -> Float[Array, " size"]:
+        half = lambda b: jax.scipy.linalg.solve_triangular(inner, b.of(factor).T, lower=True)
+        blank = jnp.zeros(len(factor), s.dtype)
+        square = lambda b, out: b.put(out, jnp.sum(half(b) ** 2, axis=0))
+        known = devices.gathered(mesh, _over_blocks(len(factor), square, blank), len(s))
+        return (1 - known / s) / s
+
+    given = BY_ROWS, EVERYWHERE, EVERYWHERE
+    return devices.spread(mesh, share, given, EVERYWHERE)(factor, s, inner)
 
 
 def _times(block: Float[Array, "m r"], v: Float[Array, "_ k"], axis: int) -> Float[Array, "_ k"]:

@@ -21,6 +21,7 @@ from ._fitted import Ridge as Ridge
 from ._gradients import average_outer_product as average_outer_product
 from ._gradients import input_gradients as input_gradients
 from ._gram import gram as gram
+from ._judge import Score as Score
 from ._kernel import FunctionKernel as FunctionKernel
 from ._kernel import Kernel as Kernel
 from ._kernel import as_kernel as as_kernel
@@ -41,4 +42,6 @@ from ._ridge import ridge as ridge
 from ._solvers import CG as CG
 from ._solvers import DENSE as DENSE
 from ._solvers import Cholesky as Cholesky
+from ._solvers import Solver as Solver
+from ._solvers import as_solver as as_solver
 from ._spectral import Spectral as Spectral

@@ -48,6 +48,11 @@ class BlockProblem(Problem):
         """The training points as they came."""
         return self.given
 
+    @property
+    def held(self) -> bool:
+        """Whether the matrix is in memory from the start, or can be nowhere else."""
+        return True
+
     def gram(self) -> Float[np.ndarray, "n n"]:
         """The matrix of the training points, ours to overwrite."""
         return self.weighted(checked(as_matrix(self.blocks(self.given, None))))

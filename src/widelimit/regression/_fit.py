@@ -7,10 +7,11 @@ import numpy as np
 
 from widelimit._base.scalars import as_float
 from widelimit._base.watch import announce, say
-from widelimit.linalg import Cholesky, cholesky, eigh
+from widelimit.linalg import Cholesky, RidgePath, System, cholesky, eigh
 
 from ._choose import EXACT, SUBSET, Choice, choose
 from ._fitted import Ridge
+from ._judge import sampled_score
 from ._phi import flow
 from ._problem import Problem
 from ._solvers import CG, Solver, as_solver, forecast
@@ -37,7 +38,7 @@ def fit(
     Returns:
         The fit.
     """
-    way = as_solver(solver, len(problem.data.points), **options)
+    way = as_solver(solver, 0 if problem.held else len(problem.data.points), **options)
     if isinstance(way, CG):
         return _iterate(problem, ridge, t, way)
     return _factorise(problem, ridge, t, way.verbose)
@@ -86,15 +87,43 @@ def _iterate(problem: Problem, ridge: Choice, t: float, solver: CG) -> Ridge:
             "Training for a finite time needs an eigendecomposition, which solver='cg' avoids. "
             "Set time=None, or solver='cholesky' if the matrix fits into memory."
         )
-    data = problem.data
-    if isinstance(ridge, str) or np.ndim(ridge) > 0:
+    data, path = problem.data, None
+    if isinstance(ridge, str):
         # A ridge is a variance of noise in units of the kernel: some of the points know it.
         some = dataclasses.replace(problem, data=data.subset(data.some(SUBSET)))
         ridge = fit(some, ridge, solver="cholesky").ridge
         say(f"ridge {ridge:.2e}, chosen on {SUBSET} of the points", solver.verbose)
-    value = as_float(ridge, "ridge")
-    system = solver.system(problem, value / data.weights)
+    if np.ndim(ridge) > 0:
+        system, path = _compare(problem, np.ravel(ridge), solver)
+        value = path.ridge
+    else:
+        value = as_float(ridge, "ridge")
+        system = solver.system(problem, value / data.weights)
     outcome = solver.solve(system, data.targets)
-    model = Ridge(problem, value, outcome.x, outcome=outcome, _way=solver)
+    model = Ridge(problem, value, outcome.x, path=path, outcome=outcome, _way=solver)
     vars(model)["system"] = system
     return model
+
+
+def _compare(problem: Problem, ridges: np.ndarray, solver: CG) -> tuple[System, RidgePath]:
+    """The system of the best of some ridges, by estimated leave-one-out errors of all points."""
+    values = np.array([as_float(r, "A ridge") for r in ridges])
+    if not ((values > 0) & np.isfinite(values)).all():
+        raise ValueError(
+            f"ridges must be positive and finite, got {values}: without a ridge a singular kernel "
+            "matrix has no leave-one-out error."
+        )
+    data = problem.data
+    first = solver.system(problem, values[0] / data.weights, times=len(values) + 1)
+    first.preconditioner  # noqa: B018 - what it knows of the kernel serves all
+    mean = lambda _, e: float((data.weights[:, None] * e**2).mean())
+    systems, errors, squares = [], [], []
+    for value in values:
+        systems.append(first.shifted(value / data.weights))
+        found = solver.inverse_diagonal(systems[-1], beside=data.targets)
+        score = sampled_score(mean, found, found.beside)
+        say(f"ridge {value:.2e}: {score.value:.5g} ± {score.std:.1g}", solver.verbose)
+        squares.append(score.value)
+        errors.append(data.root * found.leave_one_out(found.beside))
+    best = int(np.argmin(squares))
+    return systems[best], RidgePath(values, np.stack(errors), np.array(squares), best)

@@ -11,6 +11,7 @@ from widelimit._base.shown import shown
 from widelimit.linalg import (
     Cholesky,
     Eigen,
+    InverseDiagonal,
     RidgePath,
     Solution,
     System,
@@ -19,8 +20,9 @@ from widelimit.linalg import (
     leave_one_out,
 )
 
-from ._choose import EXACT, SUBSET, loo_errors
+from ._choose import EXACT, loo_errors
 from ._data import NewPoints
+from ._judge import Score, Statistic, exact_score, sampled_score
 from ._kernel import Answer, strips
 from ._problem import Problem
 from ._solvers import CG
@@ -74,7 +76,7 @@ class Ridge:
 
     def __getstate__(self) -> dict[str, object]:
         state: dict[str, object] = {**self.__dict__, "_made": None, "_way": None}
-        for name in ("factor", "system"):  # many numbers that can be computed again
+        for name in ("factor", "system", "inverse_diagonal"):  # numbers that can be computed again
             state.pop(name, None)
         return state
 
@@ -96,9 +98,17 @@ class Ridge:
         return factor.jitter if isinstance(factor, Cholesky) else 0.0
 
     @functools.cached_property
-    def errors(self) -> Answer | None:
-        """Leave-one-out errors $y_i-f_{-i}(x_i)$, shape (n,) or (n, k); None by CG."""
-        return None if self.outcome is not None else self.problem.answer(self.leave_one_out())
+    def errors(self) -> Answer:
+        """Leave-one-out errors $y_i-f_{-i}(x_i)$, shape (n,) or (n, k); where CG has solved, an estimate."""
+        return self.problem.answer(self.leave_one_out())
+
+    @property
+    def errors_std(self) -> Answer:
+        """The standard error of each of `errors` as an estimate; 0 where they are exact."""
+        if self.outcome is None:
+            return self.problem.answer(np.zeros_like(self.dual))
+        relative = np.sqrt(self.inverse_diagonal.moments()[1])[:, None]
+        return self.problem.answer(np.abs(self.leave_one_out()) * relative)
 
     @property
     def amplitude(self) -> Float[np.ndarray, " k"]:
@@ -143,12 +153,13 @@ class Ridge:
         return matrix - half.T @ half
 
     def leave_one_out(self, rows: Int[np.ndarray, " m"] | None = None) -> Float[np.ndarray, "_ k"]:
-        """Errors at each point of the model without it, shape (n, k), or at some points only."""
+        """Errors at each point of the model without it, shape (n, k), or at some points only.
+
+        Where CG has solved they are estimated (`linalg.inverse_diagonal`): a second iteration, the first time.
+        """
         if self.outcome is not None:
-            raise ValueError(
-                "Leave-one-out errors need a factorisation, which solver='cg' avoids. Fit with "
-                "solver='cholesky', or cross-validate."
-            )
+            errors = self.inverse_diagonal.leave_one_out(self.dual)
+            return errors if rows is None else errors[rows]
         data = self.problem.data
         if isinstance(self.factor, Eigen):
             targets = data.root * data.targets
@@ -168,20 +179,25 @@ class Ridge:
     def judged(self) -> tuple[Int[np.ndarray, " m"], Float[np.ndarray, "m k"]]:
         """Points by which the fit is judged, and their leave-one-out errors.
 
-        All points where there are few; else some of them, each predicted by all others, or, where CG has
-        solved, by the others of `SUBSET` points.
+        All points where there are few, or where CG has solved; else some of them.
         """
-        data = self.problem.data
-        if self.outcome is not None:
-            rows = data.some(SUBSET)
-            part = dataclasses.replace(self.problem, data=data.subset(rows))
-            factor = cholesky(part.gram(), self.ridge, overwrite=True)
-            dual = part.data.root * factor.solve(part.data.root * part.data.targets)
-            return rows, Ridge(part, self.ridge, dual, _made=factor).leave_one_out()
-        if len(data.points) <= EXACT:
-            return np.arange(len(data.points)), self.leave_one_out()
-        rows = data.some(_JUDGES)
+        count = len(self.problem.data.points)
+        if self.outcome is not None or count <= EXACT:
+            return np.arange(count), self.leave_one_out()
+        rows = self.problem.data.some(_JUDGES)
         return rows, self.leave_one_out(rows)
+
+    def score(self, statistic: Statistic) -> Score:
+        """A statistic of points, by number, and their leave-one-out errors, with its standard error."""
+        if self.outcome is not None:
+            return sampled_score(statistic, self.inverse_diagonal, self.dual)
+        return exact_score(statistic, *self.judged(), len(self.dual))
+
+    @functools.cached_property
+    def inverse_diagonal(self) -> InverseDiagonal:
+        """What CG knows of the diagonal of $(K+rW^{-1})^{-1}$."""
+        assert self.outcome is not None
+        return (self._way or CG()).inverse_diagonal(self.system, self.outcome.seconds)
 
     def _explained(self, cross: Float[np.ndarray, "m n"]) -> Float[np.ndarray, " m"]:
         """How much of each variance the points explain."""

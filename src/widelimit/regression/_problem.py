@@ -60,6 +60,11 @@ class Problem:
         """The training points as they came: what a function of points is given."""
         return self.data.points
 
+    @property
+    def held(self) -> bool:
+        """Whether the matrix is in memory from the start."""
+        return False
+
     def gram(self) -> Float[np.ndarray, "n n"]:
         """W^{1/2} K W^{1/2} of the training points, ours to overwrite."""
         return self.weighted(checked(self.matrix()))

@@ -43,15 +43,15 @@ def ridge(
         x: Training points, shape (n, d); with kernel="precomputed" their kernel, shape (n, n) or
             (n, n, k, k), or on disk (`gram`).
         y: Targets, shape (n,) or (n, k).
-        ridge: A number; several to choose from by the leave-one-out error; "loo": twenty over nine
-            decades; "evidence": the largest marginal likelihood. Of more than 2000 points these two are
-            asked on 1500.
+        ridge: A number; several to choose from by the leave-one-out error of all points (which "cg"
+            estimates, an iteration for each); "loo": twenty over nine decades; "evidence": the largest
+            marginal likelihood. Of more than 2000 points, and by "cg", these two are asked on 1500.
         kernel: "ntk", "nngp", "gaussian", a function of (x1, x2) that gives the matrix, or blocks
             (n1, n2, k, k) for k outputs; or "precomputed": `predict` then takes the kernel of new
             points with the training points.
-        solver: "cholesky"; "cg", which never stores the matrix, gives no leave-one-out errors, and
-            chooses a ridge on 1500 of the points; "auto" takes the first up to 20000 points; or a
-            value, `regression.CG(...)`, with the options below.
+        solver: "cholesky"; "cg", which never stores the matrix, and estimates leave-one-out errors
+            (`errors`, with `errors_std`) by a second, shorter iteration when they are asked for; "auto" takes
+            the first up to 20000 points; or a value, `regression.CG(...)`, with the options below.
         tolerance: Of the relative residual of CG, computed anew in the end.
         rank: Columns of CG's preconditioner; None: about 5 sqrt(n), 10 on a GPU.
         precision: Of CG: "float64" refines products in float32 until a residual in float64 is below the

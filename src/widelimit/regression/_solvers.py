@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from widelimit._base.watch import Watch, announce
 from widelimit.infinite import PreparedKernel
-from widelimit.linalg import KernelOperator, Solution, System
+from widelimit.linalg import InverseDiagonal, KernelOperator, Solution, System, inverse_diagonal
 
 from ._data import Targets
 from ._problem import Problem
@@ -21,6 +21,7 @@ _QUICK = 4000  # points that no factorisation takes a minute for
 _PROBE = 768  # rows of the product by which the speed of this machine is measured
 _FACTOR, _EIGEN = 0.3, 4.0  # times of Cholesky and eigh in units of a product of two matrices
 _LIGHT = 4096  # points up to which float64 costs nothing
+_LOOSE = 1e-3  # residual of probes, whose noise is larger
 _TYPICAL = 27  # steps to 1e-6 at 10^5 points; they grow like n^0.4
 
 
@@ -47,6 +48,7 @@ class CG:
         checkpoint: A file from which a run that was stopped goes on.
         verbose: Whether progress is shown; None: where it takes longer than a minute.
         mesh: The devices that share the work; None: all of this process.
+        probes: Random right-hand sides by which leave-one-out errors are estimated, when they are asked for.
     """
 
     rank: int | None = None
@@ -55,6 +57,7 @@ class CG:
     checkpoint: str | Path | None = None
     verbose: bool | None = None
     mesh: Mesh | None = None
+    probes: int = 16
 
     def __post_init__(self) -> None:
         if self.precision not in ("float32", "float64"):
@@ -62,11 +65,13 @@ class CG:
         if self.rank is not None and (int(self.rank) != self.rank or self.rank < 0):
             raise ValueError(f"rank is a number of columns, at least 0; got {self.rank!r}.")
 
-    def system(self, problem: Problem, ridges: Float[np.ndarray, " n"]) -> System:
-        """The system of a problem, with the preconditioner that all right-hand sides share."""
+    def system(
+        self, problem: Problem, ridges: Float[np.ndarray, " n"], times: float = 1.0
+    ) -> System:
+        """The system of a problem, to be solved some times; all right-hand sides share its preconditioner."""
         n = len(problem.x)
         if n > DENSE and self.verbose is not False:
-            seconds = _expected_steps(n) * product_seconds(problem)
+            seconds = times * _expected_steps(n) * product_seconds(problem)
             announce(f"conjugate gradients with {n} points", seconds, self.verbose)
         gram, exact = operators(problem, self.precision, self.mesh)
         return System(gram, ridges, exact=exact, rank=self.rank)
@@ -77,14 +82,32 @@ class CG:
             right,
             tolerance=self.tolerance,
             checkpoint=self.checkpoint,
-            callback=_watch(len(right), self.verbose),
+            callback=_watch(len(right), self.verbose, self.tolerance),
         )
+        return self._told(outcome, self.tolerance)
+
+    def inverse_diagonal(
+        self, system: System, seconds: float = 0.0, beside: Targets | None = None
+    ) -> InverseDiagonal:
+        """An estimate of the diagonal of the system's inverse; to solve has taken some seconds."""
+        n = system.gram.size
+        label = f"leave-one-out errors of {n} points from {self.probes} probes"
+        announce(label, seconds, self.verbose)
+        watch = _watch(n, self.verbose, _LOOSE)
+        found = inverse_diagonal(
+            system, self.probes, tolerance=_LOOSE, callback=watch, beside=beside
+        )
+        self._told(found.outcome, _LOOSE)
+        return found
+
+    @staticmethod
+    def _told(outcome: Solution, tolerance: float) -> Solution:
         if not outcome.converged:
             warnings.warn(
                 f"CG stopped after {outcome.steps} steps with residual {outcome.residual:.1e}; "
-                f"{self.tolerance:.1e} was asked for. A larger ridge or rank converges faster.",
+                f"{tolerance:.1e} was asked for. A larger ridge or rank converges faster.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return outcome
 
@@ -144,9 +167,9 @@ def product_seconds(problem: Problem) -> float:
     return times[-1] * (n / part.size) ** 2
 
 
-def _expected_steps(n: int) -> float:
-    return _TYPICAL * max(n / 1e5, 0.1) ** 0.4
+def _expected_steps(n: int, tolerance: float = 1e-6) -> float:
+    return _TYPICAL * max(n / 1e5, 0.1) ** 0.4 * np.log(tolerance / 10) / np.log(1e-7)
 
 
-def _watch(n: int, verbose: bool | None) -> Watch:
-    return Watch("conjugate gradients, step", _expected_steps(n), verbose, skip=2)
+def _watch(n: int, verbose: bool | None, tolerance: float) -> Watch:
+    return Watch("conjugate gradients, step", _expected_steps(n, tolerance), verbose, skip=2)

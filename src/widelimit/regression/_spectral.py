@@ -9,10 +9,12 @@ import numpy as np
 from jaxtyping import Float
 
 from widelimit._base.shown import shown
+from widelimit._base.watch import announce
 from widelimit.linalg import Cholesky, Eigen, cholesky, eigh
 
 from ._data import Targets
 from ._phi import Spectrum, damped, flow
+from ._solvers import forecast
 
 Square = Float[np.ndarray, "n n"]
 Cross = Float[np.ndarray, "m n"]
@@ -25,18 +27,24 @@ class Spectral:
 
     Attributes:
         matrix: $K$.
+        verbose: Whether it is told how long that takes; None: where it takes longer than a minute.
     """
 
     matrix: Square
+    verbose: bool | None = None
 
     @functools.cached_property
     def eigen(self) -> Eigen:
         """The eigendecomposition."""
+        n = len(self.matrix)
+        announce(f"eigendecomposition of {n} points", forecast(n, eigen=True), self.verbose)
         return eigh(self.matrix)
 
     @functools.cached_property
     def factor(self) -> Cholesky | None:
         """A factorisation, if the matrix has one without help."""
+        n = len(self.matrix)
+        announce(f"factorisation of {n} points", forecast(n), self.verbose)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a jitter is not used here
             factor = cholesky(self.matrix)

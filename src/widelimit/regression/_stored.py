@@ -32,6 +32,11 @@ class StoredProblem(GivenProblem):
         assert self.stored is not None
         return self.stored
 
+    @property
+    def held(self) -> bool:
+        """It is on disk."""
+        return False
+
     def gram(self) -> Float[np.ndarray, "n n"]:
         """The matrix of the training points, or of those that the data still have, in memory."""
         rows = self.data.points[:, 0].astype(int)
