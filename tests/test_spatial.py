@@ -157,7 +157,7 @@ class TestLaws:
             net = wl.cnn(depth=2, readout=readout, b_std=0.3)
             expected = wl.kernels(net, images)
             with monkeypatch.context() as patch:
-                patch.setattr(_fast, "BRIEFLY", Programs.by(quick_jit, quick_jit))
+                patch.setattr(_fast, "BRIEFLY", Programs.by(quick_jit))
                 patch.setattr(_spatial, "BRIEFLY", _fast.BRIEFLY)
                 patch.setattr(_fast, "going", lambda programs=None: None)
                 patch.setattr(_spatial, "going", _fast.going)

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from .thresholds import CHEAP_COMPILATION, LIGHT_COMPILATION
+from .thresholds import CHEAP_COMPILATION, LIGHT_COMPILATION, WIDE_COMPILATION
 
 Options = tuple[tuple[str, bool | int], ...]
 
@@ -86,3 +86,8 @@ def quick_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...
 def light_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
     """Compile with less time and memory, for loops over plain arrays; the first argument is static."""
     return LightJit(function, static_argnums, tuple(LIGHT_COMPILATION.items()))
+
+
+def wide_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
+    """Compile well, with the widest vectors; the first argument is static unless others are named."""
+    return LightJit(function, static_argnums, tuple(WIDE_COMPILATION.items()))

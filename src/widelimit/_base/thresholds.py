@@ -120,6 +120,9 @@ LIGHT_COMPILATION = {
     "xla_cpu_parallel_codegen_split_count": 1,
 }
 
+# The same for programs that run long: vectors as wide as the processor has, also where XLA prefers half of that.
+WIDE_COMPILATION = {"xla_cpu_prefer_vector_width": 512}
+
 # --- finite networks ---------------------------------------------------------------------------------
 PATCH_ENTRIES = (
     2**24

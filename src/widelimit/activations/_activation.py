@@ -36,7 +36,8 @@ class Activation:
         angular: For positively homogeneous activations: (1-rho, 1+rho) to the same of the output
             and the slope of the output's correlation; exact to rounding at both ends. None in place
             of 1+rho, both ways, says that rho is known to be at least 0.
-        by_angle: The same from (1-rho, 1+rho) and the angle to the nearer end, for who evaluates that apart.
+        by_angle: The same from the smaller of (1-rho, 1+rho), negative where that is the latter, from the angle to
+            that end, for who evaluates it apart, and from whether rho is known to be at least 0.
         correlation: The output's correlation and its slope as a function of `Cov`, for functions whose
             moments soon overflow.
         mean_dot: The mean of `dual_dot` between $\rho\ge0$ and 1, without cancellation: it keeps the digits
@@ -82,9 +83,7 @@ class Activation:
     dual_and_dot: Callable[[Cov], tuple[Matrix, Matrix]] | None = None
     fourth: Callable[[Cov], Any] | None = None
     local: Callable[[Cov], Any] | None = None
-    by_angle: (
-        Callable[[Matrix, Matrix | None, Matrix], tuple[Matrix, Matrix | None, Matrix]] | None
-    ) = None
+    by_angle: Callable[[Matrix, Matrix, bool], tuple[Matrix, Matrix | None, Matrix]] | None = None
     cost: float = 1.0
 
     @property

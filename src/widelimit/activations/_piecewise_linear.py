@@ -21,17 +21,19 @@ def _angular(c, minus, plus):
     h, phi, w = short_angle(minus, plus)
     if plus is None:
         return minus - ((1 - c) / jnp.pi) * w, None, 1 - ((1 - c) / jnp.pi) * phi
-    return _ends(c, minus, plus, 2 * h - w / jnp.pi, w / jnp.pi, phi)
+    return _ends(c, minus > plus, 2 * h - w / jnp.pi, w / jnp.pi, phi)
 
 
-def _ends(c, minus, plus, near, far, phi):
+def _ends(c, obtuse, near, far, phi):
     """From 1 - kappa at the angle phi and kappa at the angle pi - phi."""
-    obtuse = minus > plus
+    theta = jnp.where(obtuse, jnp.pi - phi, phi)
+    slope = 1 - (1 - c) / jnp.pi * theta
+    if c == 0:
+        return jnp.where(obtuse, 1 - far, near), None, slope
     out_minus = jnp.where(obtuse, (1 + c) - far - c * near, near + c * far)
     # Unless the activation is nearly odd, its output is never negatively correlated.
     out_plus = jnp.where(obtuse, (1 - c) + far + c * near, 2 - near - c * far) if c > 0 else None
-    theta = jnp.where(obtuse, jnp.pi - phi, phi)
-    return out_minus, out_plus, 1 - (1 - c) / jnp.pi * theta
+    return out_minus, out_plus, slope
 
 
 @_angular.defjvp
@@ -48,17 +50,18 @@ def _angular_jvp(c, primals, tangents):
     return (out_minus, out_plus, slope), (-change, d_plus, bend)
 
 
-def _by_angle(c, minus, plus, phi):
+def _by_angle(c, near, phi, acute):
     r"""The same where the angle to the nearer end is known: its one polynomial serves both results.
 
     $w=\sin\varphi-\varphi\cos\varphi$ has the absolute error of its two terms here, which moves the next angle by
     no more than a unit of rounding.
     """
-    h = jnp.minimum(minus if plus is None else jnp.minimum(minus, plus), 1) / 2
+    h = jnp.minimum(near if acute else jnp.abs(near), 1) / 2
     w = jnp.maximum(2 * jnp.sqrt(h * (1 - h)) - phi * (1 - 2 * h), 0)
-    if plus is None:
-        return jnp.maximum(minus - ((1 - c) / jnp.pi) * w, 0), None, 1 - ((1 - c) / jnp.pi) * phi
-    return _ends(c, minus, plus, jnp.maximum(2 * h - w / jnp.pi, 0), w / jnp.pi, phi)
+    if acute:
+        return jnp.maximum(near - ((1 - c) / jnp.pi) * w, 0), None, 1 - ((1 - c) / jnp.pi) * phi
+    far = w * (1 / jnp.pi)
+    return _ends(c, near < 0, jnp.maximum(2 * h - far, 0), far, phi)
 
 
 def piecewise_linear(name: str, a: float, b: float, fn, *, latex: str) -> Activation:

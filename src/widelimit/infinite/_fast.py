@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.compile import light_jit, quick_jit
+from widelimit._base.compile import quick_jit, wide_jit
 from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.thresholds import (
     DEVICE_FLAT_PAIRS,
@@ -211,18 +211,18 @@ class Programs(NamedTuple):
     behind: Any
 
     @classmethod
-    def by(cls, images: Callable[..., Any], pairs: Callable[..., Any]) -> "Programs":
-        """All five, compiled in these ways."""
+    def by(cls, compiled: Callable[..., Any]) -> "Programs":
+        """All five, compiled in this way."""
         return cls(
-            images(_side_of, static_argnums=0),
-            images(_twice_around, static_argnums=0),
-            pairs(_flat_tile, static_argnums=(0, 1, 2)),
-            pairs(_pooled_tile, static_argnums=(0, 1, 2)),
-            pairs(_behind, static_argnums=(0, 1, 2, 3)),
+            compiled(_side_of, static_argnums=0),
+            compiled(_twice_around, static_argnums=0),
+            compiled(_flat_tile, static_argnums=(0, 1, 2)),
+            compiled(_pooled_tile, static_argnums=(0, 1, 2)),
+            compiled(_behind, static_argnums=(0, 1, 2, 3)),
         )
 
 
-WELL, BRIEFLY = Programs.by(light_jit, jax.jit), Programs.by(quick_jit, quick_jit)
+WELL, BRIEFLY = Programs.by(wide_jit), Programs.by(quick_jit)
 
 
 def going(programs: Programs | None = None) -> np.ndarray | None:
@@ -235,8 +235,8 @@ def tile_side(stage: Stage, points: int) -> int:
     """How many images a tile has along each side: its state stays in the cache."""
     on_cpu = jax.default_backend() == "cpu"
     pairs, most = (SLICE_PAIRS, SLICE_SIDE) if on_cpu else (DEVICE_SLICE_PAIRS, DEVICE_SLICE_SIDE)
-    if stage.readout == "flatten":  # one slice: on a CPU more of the symmetric half can be left out
-        pairs, most = (pairs, most // 2) if on_cpu else (DEVICE_FLAT_PAIRS, DEVICE_FLAT_SIDE)
+    if stage.readout == "flatten" and not on_cpu:  # one slice alone
+        pairs, most = DEVICE_FLAT_PAIRS, DEVICE_FLAT_SIDE
     room = 2 ** int(math.log2(max(pairs // math.prod(stage.sites), 1)) / 2)
     return min(max(room, 8), most, 2 ** math.ceil(math.log2(points)))
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.arrays import is_transformed
-from widelimit._base.compile import light_jit, quick_jit
+from widelimit._base.compile import light_jit, quick_jit, wide_jit
 from widelimit._base.scalars import Scalar
 from widelimit._base.thresholds import BRIEF_BLOCK, WAITED_BYTES
 from widelimit._base.types import Self
@@ -259,7 +259,7 @@ def _stepped(form: Any, numbers: Any, state: Images) -> Images:
     return propagate(join(form, numbers), state)
 
 
-_step = jax.jit(_stepped, static_argnums=0)
+_step = wide_jit(_stepped)
 _light_step, _brief_step = light_jit(_stepped), quick_jit(_stepped)
 
 

@@ -69,6 +69,7 @@ class Slice(State):
         tapes: What belongs to single images.
         how: How moments without closed form are evaluated.
         go: True, in a way that the compiler cannot know (`written`); None: do without.
+        near: Both in one array, where they are written behind a window: the smaller, negative if it is $1+\rho$.
     """
 
     question: ClassVar[str] = "the kernels by slices"
@@ -80,9 +81,11 @@ class Slice(State):
     tapes: Tapes
     how: How = How()
     go: Bool[Array, ""] | None = None
+    near: Array_ | None = None
 
     def _but(self, **changes: Any) -> Self:
-        return dataclasses.replace(self, **changes)
+        near = None if "minus" in changes else self.near
+        return dataclasses.replace(self, **{"near": near, **changes})
 
     @property
     def rho(self) -> Array_:
@@ -118,9 +121,12 @@ class Slice(State):
     def activated(self, activation: Activation) -> Self:
         """The angle once, as an array, for the correlation and the slope."""
         if activation.by_angle is not None:
-            angle = lambda minus, above: short_angle(minus, above)[1]
-            phi = written(self.go, angle, self.minus, self.above)
-            minus, above, slope = activation.by_angle(self.minus, self.above, phi)
+            acute = self.above is None
+            near = self.minus if self.above is None else nearer(self.minus, self.above)
+            near = near if self.near is None else self.near
+            angle = lambda near: short_angle(near if acute else jnp.abs(near), None)[1]
+            phi = written(self.go, angle, near)
+            minus, above, slope = activation.by_angle(near, phi, acute)
         elif activation.angular is not None:
             minus, above, slope = activation.angular(self.minus, self.above)
         else:
@@ -135,24 +141,40 @@ class Slice(State):
         return self._but(minus=minus, above=above, ntk=ntk)
 
     def windowed(self, window: Window, width: int | None) -> Self:
-        (root1, over1, all1), (root2, over2, all2) = self.tapes.raw()
-        count = window.taps(len(self.sites))
-        shares1 = all1.reshape(*over1.shape[:-1], count, -1)
-        shares2 = all2.reshape(*over2.shape[:-1], count, -1)
+        (root1, *one), (root2, *two) = self.tapes.raw()
         first, second = self.tapes.first, self.tapes.second
-        gap = jnp.zeros((), self.minus.dtype)
-        for o in range(count):
-            gap = gap + (first(shares1[..., o, :]) - second(shares2[..., o, :])) ** 2
 
-        def mean(v: Any) -> Array_:
+        def total(v: Any) -> Array_:
             parts = v * first(root1) * second(root2)
-            total = (box if self.go is not None else box_at_once)(parts, window, self.sites)
-            return total * first(over1) * second(over2)
+            return (box if self.go is not None else box_at_once)(parts, window, self.sites)
 
-        found = mean(self.minus) + gap, None if self.above is None else mean(self.above) + gap
+        def mean(total: Array_, one: Any, two: Any) -> Array_:
+            return total * first(one[0]) * second(two[0])
+
+        def gap(one: Any, two: Any) -> Array_:
+            count, value = window.taps(len(self.sites)), jnp.zeros((), self.minus.dtype)
+            shares1, shares2 = (
+                over_all[1].reshape(*over_all[0].shape[:-1], count, -1) for over_all in (one, two)
+            )
+            for o in range(count):
+                value = value + (first(shares1[..., o, :]) - second(shares2[..., o, :])) ** 2
+            return value
+
+        def ends(low: Array_, high: Array_, one: Any, two: Any) -> Array_:
+            apart = gap(one, two)
+            return nearer(mean(low, one, two) + apart, mean(high, one, two) + apart)
+
+        ntk = self.ntk if is_nothing(self.ntk) else mean(total(self.ntk), one, two)
+        out = self._but(ntk=ntk, sites=window.out(self.sites))
+        low, high = total(self.minus), None if self.above is None else total(self.above)
+        if self.go is not None and high is not None:
+            near = written(self.go, ends, low, high, one, two)
+            minus = jnp.where(near < 0, 2 + near, near)
+            return out._but(minus=minus, above=jnp.where(near < 0, -near, 2 - near), near=near)
+        apart = gap(one, two)
+        found = [v if v is None else mean(v, one, two) + apart for v in (low, high)]
         minus, above = found if self.go is not None else jax.lax.optimization_barrier(found)
-        ntk = self.ntk if is_nothing(self.ntk) else mean(self.ntk)
-        return self._but(minus=minus, above=above, ntk=ntk, sites=window.out(self.sites))
+        return out._but(minus=minus, above=above)
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         return self._mixed([*parts] if skip is None else [self, *parts])
@@ -209,6 +231,15 @@ class Slice(State):
         carry = {"minus": first.minus, "above": first.above, "ntk": first.ntk}
         done, _ = jax.lax.scan(again, carry, self.tapes.raw())
         return first._but(**done)
+
+
+def nearer(minus: Array_, above: Array_) -> Array_:
+    r"""The smaller of $1-\rho$ and $1+\rho$, the latter as a negative number: one array for both.
+
+    Rounding may have taken either below 0.
+    """
+    least = jnp.finfo(above.dtype).tiny
+    return jnp.where(minus <= above, jnp.maximum(minus, 0), -jnp.maximum(above, least))
 
 
 def is_nothing(ntk: Array_ | float | None) -> bool:

@@ -32,7 +32,7 @@ from ._demand import Demand, demand, parted
 from ._ends import images_of, kernels_of
 from ._evaluate import Answer, Request
 from ._fast import BRIEFLY, WELL, Programs, Side, going, slice_kernels, tile_side
-from ._plan import join, split, without_widths
+from ._plan import recalled, split, without_widths
 from ._stage import Stage, staged
 from ._stages import Coarse, coarse_side, coarsened, first_stage
 
@@ -171,7 +171,7 @@ def image_diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
 
 
 def _network(request: Request, inputs: Inputs) -> tuple[Layer, Demand]:
-    net = join(without_widths(request.form), request.numbers)
+    net = recalled(without_widths(request.form), request.numbers)
     check_pixels(net, tuple(inputs.x1.shape[1:-1]), inputs.x1.shape[-1])
     wanted = demand(net)
     if wanted.graphs and not isinstance(inputs.x1, Graphs):

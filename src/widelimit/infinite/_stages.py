@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.compile import light_jit, quick_jit
+from widelimit._base.compile import quick_jit, wide_jit
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.thresholds import BRIEF_MATRIX, COARSE_ENTRIES, DEVICE_COARSE_ENTRIES
 from widelimit.activations import How
@@ -91,7 +91,7 @@ def coarsened(net: Layer, sites: Sites) -> tuple[Coarse, Layer, Layer] | None:
     return Coarse(stage, sizes, math.prod(sizes) if pool.average else 1.0), body, rest
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@functools.partial(wide_jit, static_argnums=(0, 1, 2))
 def coarse_sums(
     coarse: Coarse,
     wanted: tuple[str, ...],
@@ -189,7 +189,7 @@ def _listed(heads: tuple[Array_ | None, ...], images: int, pairs: Array_ | None)
 
 
 _settled, _briefly_settled = (
-    compiled(coarse_images, static_argnums=(0, 1, 2)) for compiled in (light_jit, quick_jit)
+    compiled(coarse_images, static_argnums=(0, 1, 2)) for compiled in (wide_jit, quick_jit)
 )
 
 
@@ -231,7 +231,9 @@ def _blocks(
         if exchanged:
             back = second * total.shape[3] + first if total.shape[3] > 1 else first
             found = found + jnp.swapaxes(flat[:, :, back], 0, 1)
-        return jnp.moveaxis(found, 2, 0) / coarse.scale**2
+        ones = jnp.eye(len(first), dtype=found.dtype) / coarse.scale**2  # a transposition, by a product
+        turned = jnp.matmul(ones, found.reshape(-1, len(first)).T, precision="highest")
+        return turned.reshape(len(first), *found.shape[:2])
 
     return [*map(block, zip(*parts, strict=True))]
 
@@ -256,7 +258,7 @@ def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool
         half = own or same
         shares = dealt(*displacements(coarse.stage.around, half=half))
         weighed = [(moves, weights.astype(first.end.dtype)) for moves, weights in shares]
-        twice = programs.twice_around(coarse.stage, second)
+        twice = WELL.twice_around(coarse.stage, second)
         return [coarse_sums(coarse, wanted, own, first, twice, *m, going()) for m in weighed]
 
     cross = sums(("nngp", "ntk") if ntk else ("nngp",), one, two, own=False)
