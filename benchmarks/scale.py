@@ -3,7 +3,10 @@
 Times of matrices are ratios to `x @ x.T` at full precision; those of products are seconds for each of the n^2 entries,
 with the error in some rows against float64. On one H200 it takes two minutes, `--solve 1000000` four more.
 
-Run: python benchmarks/scale.py [--points 131072] [--matrix 32768] [--solve 100000 ...]
+Run: python benchmarks/scale.py [--points 131072] [--matrix 32768] [--solve 100000 500000x784x16 ...] [--once 10000000]
+
+`--solve` takes points, points x features or points x features x outputs; `--once` measures two products of so many
+points, with what it takes to begin; 0 leaves a part out.
 """
 
 import argparse
@@ -86,19 +89,22 @@ def matrices(n: int) -> None:
                 )
 
 
-def solutions(sizes: list[int]) -> None:
-    """Kernel ridge regression on a noisy teacher, 32 features, twice: the first run compiles."""
-    for n in sizes:
-        rng, x = np.random.default_rng(0), sphere(n, 32)
-        y = np.maximum(x @ rng.standard_normal((32, 64)), 0) @ rng.standard_normal(64)
-        y = (y - y.mean()) / y.std() + 0.1 * rng.standard_normal(n)
-        for tolerance in (1e-6, 1e-6, 1e-10):
+def solutions(problems: list[str]) -> None:
+    """Kernel ridge regression on noisy teachers, twice: the first run compiles; then to 1e-10."""
+    for text in problems:
+        n, d, k = (*map(int, text.split("x")), *(32, 1)[text.count("x") :])
+        rng, x = np.random.default_rng(0), sphere(n, d)
+        y = np.maximum(x @ rng.standard_normal((d, 64)), 0) @ rng.standard_normal((64, k))
+        y = (y - y.mean(0)) / y.std(0) + 0.1 * rng.standard_normal((n, k))
+        for tolerance in (1e-6, 1e-6, 1e-10) if n <= 200_000 else (1e-6, 1e-10):
             start = time.perf_counter()
             done = wl.ridge(NET, x, y, 1e-3, solver="cg", tolerance=tolerance).outcome
             assert done is not None
             say(
                 what="solution",
                 n=n,
+                features=d,
+                outputs=k,
                 seconds=time.perf_counter() - start,
                 steps=done.steps,
                 rounds=done.rounds,
@@ -107,17 +113,37 @@ def solutions(sizes: list[int]) -> None:
             )
 
 
+def once(n: int) -> None:
+    """Two products of many points."""
+    x, start = sphere(n, 32).astype(np.float32), time.perf_counter()
+    operator = KERNEL.operator(x, "float32")
+    say(what="operator", n=n, seconds=time.perf_counter() - start)
+    with jax.enable_x64(True):
+        v = jnp.asarray(np.random.default_rng(1).standard_normal((n, 1)))
+        for _ in range(2):
+            start = time.perf_counter()
+            jax.block_until_ready(operator @ v)
+            seconds = time.perf_counter() - start
+            say(what="product", n=n, seconds=seconds, seconds_an_entry=seconds / n**2)
+
+
 def main() -> None:
     """Print one line for each measurement."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=131072)
     parser.add_argument("--matrix", type=int, default=32768)
-    parser.add_argument("--solve", type=int, nargs="*", default=[100_000])
+    parser.add_argument("--solve", nargs="*", default=["100000"])
+    parser.add_argument("--once", type=int, default=0)
     options = parser.parse_args()
     say(device=jax.devices()[0].device_kind, jax=jax.__version__)
     solutions(options.solve)
-    products(options.points)
-    matrices(options.matrix)
+    for measure, size in (
+        (products, options.points),
+        (matrices, options.matrix),
+        (once, options.once),
+    ):
+        if size:
+            measure(size)
 
 
 if __name__ == "__main__":
