@@ -231,7 +231,9 @@ def _blocks(
         if exchanged:
             back = second * total.shape[3] + first if total.shape[3] > 1 else first
             found = found + jnp.swapaxes(flat[:, :, back], 0, 1)
-        ones = jnp.eye(len(first), dtype=found.dtype) / coarse.scale**2  # a transposition, by a product
+        ones = (
+            jnp.eye(len(first), dtype=found.dtype) / coarse.scale**2
+        )  # a transposition, by a product
         turned = jnp.matmul(ones, found.reshape(-1, len(first)).T, precision="highest")
         return turned.reshape(len(first), *found.shape[:2])
 
