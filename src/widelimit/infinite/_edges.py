@@ -89,7 +89,7 @@ class Edge(State):
         if window.transposed or moves:
             raise self.refusal("a window changes displacements")
         self.seen.append((window, self.sites))
-        root = safe_sqrt(self.q)
+        root = written(self.go, safe_sqrt, self.q)
         parts = taps(root, window, self.sites)
         total = sum(
             (parts[..., o, :] ** 2 for o in range(1, parts.shape[-2])), parts[..., 0, :] ** 2
