@@ -5,6 +5,7 @@ import pytest
 
 import widelimit as wl
 from widelimit import linalg
+from widelimit._base.watch import Watch
 from widelimit.linalg import KernelOperator, TiledGram, conjugate_gradients
 
 NETWORKS = {
@@ -130,6 +131,53 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(tmp_path, often):
         np.testing.assert_array_equal(went_on.x, whole.x)
         assert (went_on.steps, went_on.rounds) == (whole.steps, whole.rounds)
         assert not file.exists()  # done
+
+
+def test_ctrl_c_leaves_a_checkpoint(tmp_path, capsys):
+    kernel, x, path = wl.prepare(wl.mlp(3)), points(300, 12), tmp_path / "state.npz"
+    y = np.sin(x[:, 0])
+    solve = lambda **more: conjugate_gradients(kernel.operator(x), y, 1e-3, rank=20, **more)
+
+    def stop(step):
+        if step == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        solve(checkpoint=path, callback=stop)
+    assert f"Stopped after 6 steps; {path} goes on" in capsys.readouterr().err
+    told = []
+    again, whole = solve(checkpoint=path, callback=told.append), solve()
+    assert told[0] == 7
+    np.testing.assert_array_equal(again.x, whole.x)
+    assert not path.exists()
+    with pytest.raises(KeyboardInterrupt):
+        solve(callback=stop)
+    assert not capsys.readouterr().err
+
+
+def test_a_watch_learns_how_many_steps_there_will_be(monkeypatch, capsys):
+    monkeypatch.setattr("widelimit._base.watch._PAUSE", 0.0)
+    kernel, x = wl.prepare(wl.mlp(3)), points(300, 12)
+    watch = Watch("step", 1000, True)
+    found = conjugate_gradients(kernel.operator(x), x[:, 0], 1e-3, rank=20, callback=watch)
+    lines = capsys.readouterr().err.splitlines()
+    totals = [int(line.split("about ")[1].split(",")[0]) for line in lines]
+    assert totals[0] == 1000
+    assert all(abs(total / found.steps - 1) < 0.5 for total in totals[found.steps // 3 :])
+    assert lines[-1].startswith(f"step: {found.steps} of about {found.steps}")
+
+
+def test_a_watch_that_is_not_asked_speaks_up_after_a_minute(monkeypatch, capsys):
+    clock = iter(range(0, 1000, 25))
+    monkeypatch.setattr("widelimit._base.watch.time.perf_counter", lambda: float(next(clock)))
+    watch = Watch("step", 2, None)  # of which it takes more
+    for step in (1, 2, 3):
+        watch(step)
+    assert capsys.readouterr().err == "step: 3 of about 3, 0 s left\n"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    watch(4)
+    watch.close()
+    assert capsys.readouterr().err == "step: 4 of about 4, 0 s left\r" + " " * 28 + "\r"
 
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path, often):

@@ -65,6 +65,7 @@ class Unstored(Trained):
     @functools.cached_property
     def system(self) -> System:
         """The matrix by its products, with a preconditioner."""
+        self.way.herald(self.problem)
         return self.way.system(self.problem, np.zeros(len(self.problem.x)))
 
     @property
@@ -122,6 +123,7 @@ class Unstored(Trained):
                 dual = dual + size * speed
                 watch(step)
             found = np.asarray(dual)
+        watch.close()
         check_descent(found, rate, steps, limit)
         return self.problem.answer(self._moved(x_test, f0, found))
 

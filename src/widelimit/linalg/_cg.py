@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from widelimit._base.link import PULSE
 from widelimit._base.shown import shown
 from widelimit._base.types import Seed
+from widelimit._base.watch import Watch, say
 
 from ._checkpoint import Checkpoint
 from ._cholesky import _ridge
@@ -26,6 +27,7 @@ from ._steps import Columns, steps_on
 _GAIN = 1e-4  # of the residual in one round: beyond, entries in float32 only pretend
 _POOR = 50.0  # gain of a round: below, products are made more careful where that is possible
 _ROUNDS = 8
+_PACE = 5  # steps after which their pace is known
 
 
 @shown("what conjugate gradients found")
@@ -200,7 +202,7 @@ class _Run:
         self.b = system.gram.vector(b)
         self.length = _norms(self.b)
         self.length = np.where(self.length > 0, self.length, 1)
-        self.steps = self.rounds = 0
+        self.steps, self.rounds, self.target = 0, 0, 1.0
 
     def until(self, tolerance: float) -> tuple[Columns, float]:
         """Rounds until the careful residual of every column is below the tolerance."""
@@ -212,7 +214,7 @@ class _Run:
             x, left = (self.system.gram.vector(state[name]) for name in ("x", "left"))
             if "d" in state:
                 inner = tuple(self.system.gram.vector(state[name]) for name in ("d", "r", "p"))
-        worst = float((_norms(left) / self.length).max())
+        worst, self.target = float((_norms(left) / self.length).max()), tolerance / 2
         while self.rounds < _ROUNDS:
             goal = max(tolerance / 2 / worst, _GAIN)
             x = x + self._round(x, left, goal, inner)
@@ -237,20 +239,39 @@ class _Run:
         d, r, p = inner or (0 * left, left, self.system.inverse(left))
         rz = (r * self.system.inverse(r)).sum(0)
         limit, size = goal * _norms(left), _norms(r)
-        while self.steps < self.max_steps and (size > limit).any():
-            d, r, square = step.advance(d, r, p, self.system.product(p), rz)
-            p, rz = step.turn(r, self.system.inverse(r), p, rz)
-            size = np.sqrt(np.asarray(square))
-            self.steps += 1
-            PULSE.beat()
-            if self.callback is not None:
-                self.callback(self.steps)
-            if self.saved.due:
-                self._save(x, left, d=d, r=r, p=p)
+        done = d, r, p
+        try:
+            while self.steps < self.max_steps and (size > limit).any():
+                d, r, square = step.advance(d, r, p, self.system.product(p), rz)
+                p, rz = step.turn(r, self.system.inverse(r), p, rz)
+                size = np.sqrt(np.asarray(square))
+                done, self.steps = (d, r, p), self.steps + 1
+                PULSE.beat()
+                self._tell(size)
+                if self.saved.due:
+                    self._save(x, left, *done)
+        except KeyboardInterrupt:
+            if isinstance(self.callback, Watch):
+                self.callback.close()
+            if self.saved.path is not None:
+                self._save(x, left, *done)
+                say(
+                    f"Stopped after {self.steps} steps; {self.saved.path} goes on from there.", True
+                )
+            raise
         return d
 
-    def _save(self, x: Columns, left: Columns, **inner: Columns) -> None:
-        self.saved.write(steps=self.steps, rounds=self.rounds, x=x, left=left, **inner)
+    def _tell(self, size: Float[np.ndarray, " k"]) -> None:
+        """Call back; a watch is told how many steps the pace until now amounts to."""
+        left = float((size / self.length).max())
+        if isinstance(self.callback, Watch) and self.steps >= _PACE and 0 < left < 1:
+            self.callback.expect(max(self.steps * np.log(self.target) / np.log(left), self.steps))
+        if self.callback is not None:
+            self.callback(self.steps)
+
+    def _save(self, x: Columns, left: Columns, *inner: Columns) -> None:
+        more = dict(zip("drp", inner, strict=False))
+        self.saved.write(steps=self.steps, rounds=self.rounds, x=x, left=left, **more)
 
 
 def _norms(v: Columns) -> Float[np.ndarray, " k"]:

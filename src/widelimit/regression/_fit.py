@@ -88,12 +88,14 @@ def _iterate(problem: Problem, ridge: Choice, t: float, solver: CG) -> Ridge:
             "Set time=None, or solver='cholesky' if the matrix fits into memory."
         )
     data, path = problem.data, None
+    several = not isinstance(ridge, str) and np.ndim(ridge) > 0
+    solver.herald(problem, 1 + np.size(ridge) if several else 1)
     if isinstance(ridge, str):
         # A ridge is a variance of noise in units of the kernel: some of the points know it.
         some = dataclasses.replace(problem, data=data.subset(data.some(SUBSET)))
         ridge = fit(some, ridge, solver="cholesky").ridge
         say(f"ridge {ridge:.2e}, chosen on {SUBSET} of the points", solver.verbose)
-    if np.ndim(ridge) > 0:
+    if several:
         system, path = _compare(problem, np.ravel(ridge), solver)
         value = path.ridge
     else:
@@ -114,7 +116,7 @@ def _compare(problem: Problem, ridges: np.ndarray, solver: CG) -> tuple[System, 
             "matrix has no leave-one-out error."
         )
     data = problem.data
-    first = solver.system(problem, values[0] / data.weights, times=len(values) + 1)
+    first = solver.system(problem, values[0] / data.weights)
     first.preconditioner  # noqa: B018 - what it knows of the kernel serves all
     mean = lambda _, e: float((data.weights[:, None] * e**2).mean())
     systems, errors, squares = [], [], []
