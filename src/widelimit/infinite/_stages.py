@@ -29,11 +29,9 @@ from ._fast import (
     BRIEFLY,
     WELL,
     Parts,
-    Side,
     across,
     along,
     going,
-    moved_side,
     through,
 )
 from ._images import Images
@@ -41,6 +39,7 @@ from ._linear_map import Mapped, settled
 from ._masks import Extras
 from ._meet import order
 from ._plan import Numbers, split
+from ._sides import Side, Twice
 from ._stage import Stage, circles
 
 Array_ = Float[Array, "..."]
@@ -97,7 +96,7 @@ def coarse_sums(
     wanted: tuple[str, ...],
     paired: bool,
     one: Side,
-    two: Side,
+    two: Twice,
     moves: Int[Array, "count axes"],
     weights: Float[Array, " count"],
     go: Bool[Array, ""] | None,
@@ -110,7 +109,7 @@ def coarse_sums(
     second = along if paired else across
     room = jnp.asarray([n // c for n, c in zip(stage.around, coarse.pool, strict=True)], jnp.int32)
 
-    moved = functools.partial(moved_side, stage, two)
+    moved = functools.partial(two.moved, stage, go=go)
 
     def slice_(side: Side, scale: Array) -> Parts:
         weight = along(one.end) * second(side.end * scale)
@@ -127,7 +126,7 @@ def coarse_sums(
 
     def add(i: Array, sums: Parts) -> Parts:
         move, scale = written(go, lambda i: (moves[i], weights[i]), i)
-        parts = slice_(written(go, moved, move), scale)
+        parts = slice_(moved(move), scale)
         return jax.tree.map(lambda t, v: put(t, v, move), sums, parts)
 
     first = jax.eval_shape(slice_, jax.eval_shape(moved, moves[0]), weights[0])
