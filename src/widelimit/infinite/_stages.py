@@ -38,6 +38,7 @@ from ._images import Images
 from ._linear_map import Mapped, settled
 from ._masks import Extras
 from ._meet import order
+from ._pair import going as unknown
 from ._plan import Numbers, split
 from ._sides import Side, Twice
 from ._stage import Stage, circles
@@ -230,11 +231,8 @@ def _blocks(
         if exchanged:
             back = second * total.shape[3] + first if total.shape[3] > 1 else first
             found = found + jnp.swapaxes(flat[:, :, back], 0, 1)
-        ones = (
-            jnp.eye(len(first), dtype=found.dtype) / coarse.scale**2
-        )  # a transposition, by a product
-        turned = jnp.matmul(ones, found.reshape(-1, len(first)).T, precision="highest")
-        return turned.reshape(len(first), *found.shape[:2])
+        turned = lambda v: jnp.moveaxis(v, 2, 0) / coarse.scale**2
+        return written(unknown(found), turned, found)
 
     return [*map(block, zip(*parts, strict=True))]
 
