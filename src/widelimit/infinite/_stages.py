@@ -29,18 +29,18 @@ from ._fast import (
     BRIEFLY,
     WELL,
     Parts,
-    Side,
     across,
     along,
     going,
-    moved_side,
     through,
 )
 from ._images import Images
 from ._linear_map import Mapped, settled
 from ._masks import Extras
 from ._meet import order
+from ._pair import going as unknown
 from ._plan import Numbers, split
+from ._sides import Side, Twice
 from ._stage import Stage, circles
 
 Array_ = Float[Array, "..."]
@@ -97,7 +97,7 @@ def coarse_sums(
     wanted: tuple[str, ...],
     paired: bool,
     one: Side,
-    two: Side,
+    two: Twice,
     moves: Int[Array, "count axes"],
     weights: Float[Array, " count"],
     go: Bool[Array, ""] | None,
@@ -110,7 +110,7 @@ def coarse_sums(
     second = along if paired else across
     room = jnp.asarray([n // c for n, c in zip(stage.around, coarse.pool, strict=True)], jnp.int32)
 
-    moved = functools.partial(moved_side, stage, two)
+    moved = functools.partial(two.moved, stage, go=go)
 
     def slice_(side: Side, scale: Array) -> Parts:
         weight = along(one.end) * second(side.end * scale)
@@ -127,7 +127,7 @@ def coarse_sums(
 
     def add(i: Array, sums: Parts) -> Parts:
         move, scale = written(go, lambda i: (moves[i], weights[i]), i)
-        parts = slice_(written(go, moved, move), scale)
+        parts = slice_(moved(move), scale)
         return jax.tree.map(lambda t, v: put(t, v, move), sums, parts)
 
     first = jax.eval_shape(slice_, jax.eval_shape(moved, moves[0]), weights[0])
@@ -231,11 +231,8 @@ def _blocks(
         if exchanged:
             back = second * total.shape[3] + first if total.shape[3] > 1 else first
             found = found + jnp.swapaxes(flat[:, :, back], 0, 1)
-        ones = (
-            jnp.eye(len(first), dtype=found.dtype) / coarse.scale**2
-        )  # a transposition, by a product
-        turned = jnp.matmul(ones, found.reshape(-1, len(first)).T, precision="highest")
-        return turned.reshape(len(first), *found.shape[:2])
+        turned = lambda v: jnp.moveaxis(v, 2, 0) / coarse.scale**2
+        return written(unknown(found), turned, found)
 
     return [*map(block, zip(*parts, strict=True))]
 
