@@ -498,12 +498,11 @@ def test_a_flow_with_friction():
 def test_training_without_the_matrix_is_training(seed, tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(seed)
     x, y, x_test = rng.standard_normal((40, 3)), rng.standard_normal((40, 2)), np.ones((3, 3))
-    net, f0 = wl.mlp(2, b_std=0.5), lambda x: x[:, :2] / 3
+    f0 = lambda x: x[:, :2] / 3
     for loss in ("squared", "mean"):
-        held = wl.train(net, x, y, f0=f0, loss=loss, solver="cholesky")
-        loose = wl.train(
-            net, x, y, f0=f0, loss=loss, solver="cg", checkpoint=tmp_path / "state.npz"
-        )
+        same = {"kernel": "gaussian", "f0": f0, "loss": loss}  # nothing to compile
+        held = wl.train(None, x, y, solver="cholesky", **same)
+        loose = wl.train(None, x, y, solver="cg", checkpoint=tmp_path / "state.npz", **same)
         assert "conjugate" not in str(loose)  # nothing is solved before it is asked for
         assert loose.lambda_max == pytest.approx(held.lambda_max, rel=1e-5)
         for where in (None, x_test):
@@ -529,13 +528,16 @@ def test_training_without_the_matrix_is_training(seed, tmp_path, monkeypatch, ca
     ):
         with pytest.raises(ValueError, match="solver='cholesky' if 8 n"):
             ask()
+    smooth = {"kernel": "gaussian"}
     with pytest.raises(ValueError, match="loss='huber' is followed"):
-        wl.train(net, x, y, loss="huber", solver="cg")
+        wl.train(None, x, y, loss="huber", solver="cg", **smooth)
     # Beyond a number of points it is the default, unless the matrix is there anyway.
     monkeypatch.setattr("widelimit.regression._solvers.DENSE", 30)
-    assert not hasattr(wl.train(None, wl.ntk(net, x), y, kernel="precomputed"), "outcome")
-    many = wl.train(net, x, y, verbose=True, precision="float32", rank=10)
+    given = wl.train(None, wl.gaussian_kernel(x), y, kernel="precomputed")
+    assert not hasattr(given, "outcome")
+    many = wl.train(None, x, y, verbose=True, rank=10, **smooth)
+    np.testing.assert_allclose(many.predict(), y, atol=1e-6)
     assert many.outcome.rank == 10
     assert "conjugate gradients with 40 points: about" in capsys.readouterr().err
     with pytest.raises(ValueError, match="precision must be"):
-        wl.train(net, x, y, precision="float16")
+        wl.train(None, x, y, precision="float16", **smooth)

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -11,6 +12,8 @@ import pytest
 
 import widelimit as wl
 from widelimit import regression
+from widelimit.estimators import NTKClassifier, NTKRegressor, load, save
+from widelimit.linalg import StoredGram
 
 NET = wl.mlp(1)
 X = np.random.default_rng(0).standard_normal((23, 4))
@@ -155,3 +158,27 @@ def test_a_bad_row_is_named_before_any_work(folder):
         wl.gram(NET, bad, store=folder)
     with pytest.raises(ValueError, match=r"x contains 1 NaN.* index \(7, 2\)"):
         wl.ridge(NET, bad, np.ones(23), solver="cg")
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "cg"])
+def test_estimators_keep_their_matrix(solver, tmp_path, monkeypatch):
+    images = np.random.default_rng(1).standard_normal((12, 3, 3, 1))
+    y = images.sum((1, 2, 3))
+    net, folder = wl.Conv((3, 3)) >> wl.Phi("relu") >> wl.Flatten() >> wl.Dense(), tmp_path / "k"
+    options = {"network": net, "solver": solver, "store": folder}
+    model = NTKRegressor(ridge=0.1, **options).fit(images, y)
+    plain = NTKRegressor(net, ridge=0.1).fit(images, y)
+    np.testing.assert_allclose(model.predict(images), plain.predict(images), atol=1e-5)
+    assert len(list(folder.iterdir())) == 1
+    # What is there is not computed again, also by another ridge, or a copy.
+    monkeypatch.setattr(StoredGram, "compute", None)
+    again = NTKRegressor(ridge="loo", **options).fit(images, y)
+    assert again.ridge_ == pytest.approx(NTKRegressor(net).fit(images, y).ridge_)
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.loo_score_ == pytest.approx(plain.loo_score_, abs=1e-5)
+    monkeypatch.undo()
+    save(model, tmp_path / "m.npz")
+    assert load(tmp_path / "m.npz").store == str(folder)
+    # Other rows have a folder of their own: cross-validation works.
+    NTKClassifier(**options).fit(images[:9], y[:9] > 0)
+    assert len(list(folder.iterdir())) == 2

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widelimit._base.renamed import renamed_argument
 from widelimit._base.scalars import as_count, as_float
-from widelimit.regression import Data, Problem, fit
+from widelimit.regression import Data, KeptProblem, Problem, fit
 
 from ._features import FORMS, importances, learn_features
 from ._network import kernel_of
@@ -59,6 +59,7 @@ class NetworkEstimator(BaseEstimator):
     checkpoint: Any = None
     verbose: bool | None = None
     mesh: Any = None
+    store: Any = None
     search: str | None = None
     feature_rounds: int = 0
     feature_form: str = "auto"
@@ -95,6 +96,8 @@ class NetworkEstimator(BaseEstimator):
                 problem = dataclasses.replace(problem, data=data)
                 scaling = dataclasses.replace(scaling, features=found.root)
         self._scaling = scaling
+        if self.store is not None:
+            problem = KeptProblem.of(problem, self.store, self.verbose)
         return problem, t
 
     @property

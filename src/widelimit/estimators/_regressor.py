@@ -50,6 +50,8 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NetworkEstimator):
         checkpoint: A file from which "cg" goes on if it was stopped.
         verbose: Whether progress is shown; None: where it takes longer than a minute.
         mesh: The devices that share the work of "cg" (`wl.processes`); None: all of this process.
+        store: A folder in which the kernel matrix of the rows is kept (`wl.gram`), for networks that read pixels: it
+            is computed once, a run that was killed goes on, and the same fit with another ridge reads it.
         search: None; "network": depth, activation, kernel and treatment of columns are varied one at a time, and
             a change is taken if it lowers the leave-one-out error for certain (2.5 standard errors of
             the difference, row by row, on at most 1500 rows); "auto": features are learnt after that.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,8 @@ def _encode(name: str, value: Any) -> Any:
         return {"weights": [[_encode("", k), _encode("", v)] for k, v in value.items()]}
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Path):
+        return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ValueError(f"The option {name}={value!r} can not be written as JSON.")

@@ -259,6 +259,7 @@ class _Run:
                     f"Stopped after {self.steps} steps; {self.saved.path} goes on from there.", True
                 )
             raise
+        self._save(x, left, *done)  # a careful residual may take long
         return d
 
     def _tell(self, size: Float[np.ndarray, " k"]) -> None:

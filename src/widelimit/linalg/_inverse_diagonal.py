@@ -84,7 +84,7 @@ def inverse_diagonal(
 
     Args:
         system: $A$.
-        probes: The number of random vectors, at least 2.
+        probes: The number of random vectors, at least 3.
         tolerance: Of the relative residual.
         key: Of the signs.
         callback: Called with the number of steps done.
@@ -107,8 +107,8 @@ def inverse_diagonal(
         Hutchinson (1990), A stochastic estimator of the trace of the influence matrix; Bekas, Kokiopoulou and
         Saad (2007), An estimator for the diagonal of a matrix.
     """
-    if int(probes) != probes or probes < 2:
-        raise ValueError(f"probes is a number of random vectors, at least 2; got {probes!r}.")
+    if int(probes) != probes or probes < 3:
+        raise ValueError(f"probes is a number of random vectors, at least 3; got {probes!r}.")
     n = system.gram.size
     whole = np.asarray(system.gram.diagonal(), np.float64) + system.ridge
     few = n <= 2 * probes
@@ -124,7 +124,7 @@ def inverse_diagonal(
     solved = outcome.x[:, len(alone) :]
     found = outcome.x[alone, np.arange(len(alone))]
     if few:
-        samples = np.repeat(found[:, None], 2, axis=1)
+        samples = np.repeat(found[:, None], 3, axis=1)
     else:
         samples = signs * (solved[:, :probes] - _known(rough, signs)) + _diagonal(rough)
         samples[alone] = found[:, None]

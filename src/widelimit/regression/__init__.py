@@ -22,6 +22,7 @@ from ._gradients import average_outer_product as average_outer_product
 from ._gradients import input_gradients as input_gradients
 from ._gram import gram as gram
 from ._judge import Score as Score
+from ._kept import KeptProblem as KeptProblem
 from ._kernel import FunctionKernel as FunctionKernel
 from ._kernel import Kernel as Kernel
 from ._kernel import as_kernel as as_kernel

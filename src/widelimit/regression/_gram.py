@@ -68,15 +68,16 @@ def gram(
     if not 0 <= index < shares:
         raise ValueError(f"share is (i, n) with 0 <= i < n, got {share}.")
     kind = dtype or ("float32" if points.dtype == np.float32 else "float64")
-    stored = StoredGram(store, function, points, _mark(function, points), tile=tile, dtype=kind)
+    stored = StoredGram(store, function, points, mark_of(function, points), tile=tile, dtype=kind)
     todo = stored.missing[index::shares]
     watch = Watch("tiles", len(todo), verbose)
     for done, _ in enumerate(map(Job(stored), todo), 1):
         watch(done)
+    watch.close()
     return stored
 
 
-def _mark(kernel: Kernel, points: np.ndarray) -> str:
+def mark_of(kernel: Kernel, points: np.ndarray) -> str:
     """What names a kernel and its points."""
     known = isinstance(kernel, PreparedKernel)
     name = repr(kernel) if known else digest(getattr(kernel, "function", kernel))

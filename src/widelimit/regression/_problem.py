@@ -65,6 +65,11 @@ class Problem:
         """Whether the matrix is in memory from the start."""
         return False
 
+    @property
+    def unstored(self) -> bool:
+        """Whether products with the matrix are best computed from the points, where JAX computes."""
+        return self._vectors
+
     def gram(self) -> Float[np.ndarray, "n n"]:
         """W^{1/2} K W^{1/2} of the training points, ours to overwrite."""
         return self.weighted(checked(self.matrix()))

@@ -53,7 +53,8 @@ class CG:
         checkpoint: A file from which a run that was stopped goes on.
         verbose: Whether progress is shown; None: where it takes longer than a minute.
         mesh: The devices that share the work; None: all of this process.
-        probes: Random right-hand sides by which leave-one-out errors are estimated, when they are asked for.
+        probes: Random right-hand sides by which leave-one-out errors are estimated, when they are asked for; at
+            least 3.
     """
 
     rank: int | None = None
@@ -69,6 +70,8 @@ class CG:
             raise ValueError(f"precision must be 'float32' or 'float64', got {self.precision!r}.")
         if self.rank is not None and (int(self.rank) != self.rank or self.rank < 0):
             raise ValueError(f"rank is a number of columns, at least 0; got {self.rank!r}.")
+        if int(self.probes) != self.probes or self.probes < 3:
+            raise ValueError(f"probes is a number of vectors, at least 3; got {self.probes!r}.")
 
     def herald(self, problem: Problem, times: float = 1.0) -> None:
         """Say beforehand how long it takes to solve some times, where there are many points."""
@@ -151,7 +154,7 @@ def operators(
 ) -> tuple[KernelOperator, KernelOperator | None]:
     """The matrix for the iteration, and for residuals where that needs more digits."""
     kernel = problem.kernel
-    if not isinstance(kernel, PreparedKernel) or kernel.pixels:
+    if not (problem.unstored and isinstance(kernel, PreparedKernel)):
         return problem.tiled(), None
     narrow = "float32" if len(problem.x) > _LIGHT else "float64"
     light = kernel.operator(problem.x, narrow, mesh)
@@ -162,7 +165,7 @@ def operators(
 def product_seconds(problem: Problem) -> float:
     """How long a product with the matrix takes here, about, from one with few of the points."""
     kernel, n = problem.kernel, len(problem.x)
-    if not isinstance(kernel, PreparedKernel) or kernel.pixels:
+    if not (problem.unstored and isinstance(kernel, PreparedKernel)):
         return 0.0  # unknown: the first steps will tell
     part = kernel.operator(problem.x[:_LIGHT], "float32")
     vector = part.vector(np.ones((part.size, 1)))
