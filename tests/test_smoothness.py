@@ -1,6 +1,7 @@
 """The measures against golden values, the published table, closed forms and finite differences."""
 
 import math
+import os
 
 import jax
 import jax.numpy as jnp
@@ -218,7 +219,8 @@ def test_float32_values_announce_their_noise():
 
 def test_gaussian_measure_of_golden_interpolants(golden):
     regression = golden["regression"]
-    for case, data, net in golden_cases(regression):
+    step = 1 if os.environ.get("WIDELIMIT_ALL") else 2
+    for case, data, net in [*golden_cases(regression)][::step]:
         f = smoothness.interpolate(net, data["betas"], data["y"])
         cond = data["gauss_gram_cond"]
         if cond > 1e13:
