@@ -93,8 +93,8 @@ def join(form: Form, numbers: Numbers) -> Layer:
 
 def recalled(form: Form, numbers: Numbers) -> Layer:
     """The network again; for plain numbers the object that was made before, of which much is known already."""
-    plain = all(type(v) in (float, int) for v in numbers)
-    return _recalled(form, *numbers) if plain else join(form, numbers)
+    plain = [v for v in numbers if isinstance(v, float | int)]
+    return _recalled(form, *plain) if len(plain) == len(numbers) else join(form, numbers)
 
 
 @functools.lru_cache(maxsize=512, typed=True)
