@@ -35,7 +35,6 @@ ELSEWHERE = {
             "_edges",
             "_ends",
             "_fast",
-            "_sides",
         ),
         *("_images", "_linear_map", "_masks", "_meet", "_slices", "_spatial", "_stages"),
     ): ["spatial"],

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.compile import quick_jit, wide_jit
+from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.thresholds import (
     DEVICE_FLAT_PAIRS,
     DEVICE_FLAT_SIDE,
@@ -22,16 +23,56 @@ from widelimit._base.thresholds import (
 from widelimit.activations import How
 from widelimit.interpret import interpret
 
-from ._displacements import dealt, displacements
-from ._edges import written
+from ._displacements import dealt, displacements, doubled_up, moved_by
+from ._edges import HALF, Edge, inverse, written
 from ._layered import kernel_values
 from ._pair import Pair
 from ._plan import Numbers, example, join
-from ._sides import Side, Twice, side_of
 from ._slices import Slice, Tapes
 from ._stage import Stage
 
 Array_ = Float[Array, "..."]
+
+
+class Side(NamedTuple):
+    """A batch of images on its way through the body.
+
+    Attributes:
+        unit: The pixels' directions, axes (*pixels, images, channels).
+        tape: What the slices read.
+        end: Shares of the read-out, axes (*pixels, images).
+        q: The variance behind the read-out, shape (images,).
+    """
+
+    unit: Array_
+    tape: list[Any]
+    end: Array_
+    q: Array_
+
+
+def _side_of(stage: Stage, numbers: Numbers, x: Array_, go: Bool[Array, ""] | None) -> Side:
+    """What belongs to single images, once for each; x of shape (n, *sites, channels)."""
+    k, channels = len(stage.sites), x.shape[-1]
+    wide = jnp.moveaxis(x.astype(jnp.float64), 0, k)
+    square = jnp.sum(wide**2, axis=-1)
+    norm = jnp.sqrt(jnp.where(square > 0, square, 1))
+    unit = (wide / norm[..., None]).astype(x.dtype)
+    tape: list[Any] = []
+    still = stage.readout == "flatten"
+    start = Edge(square / channels, stage.sites, tape, str(x.dtype), still, go=go)
+    out = interpret(join(stage.body, numbers), start)
+    pixels = tuple(range(len(out.sites)))
+    if stage.readout == "flatten":
+        total = jnp.sum(out.q, axis=pixels, keepdims=True)
+        end = HALF * safe_sqrt(out.q) * inverse(total)
+        return Side(unit, tape, end.astype(x.dtype), total.reshape(-1) / math.prod(out.sites))
+    if stage.readout == "parts":
+        return Side(unit, tape, safe_sqrt(out.q).astype(x.dtype), jnp.zeros((1,), jnp.float64))
+    size = math.prod(out.sites) if stage.readout == "mean" else 1
+    root = safe_sqrt(out.q) / size
+    total = jnp.sum(root, axis=pixels)
+    end = safe_divide(root, jnp.broadcast_to(total, root.shape))
+    return Side(unit, tape, end.astype(x.dtype), total**2)
 
 
 Parts = tuple[Array_, Array_ | None, Array_ | None]
@@ -86,19 +127,33 @@ def _flat_tile(
     return weight * minus + gap, above, None if ntk is None else weight * ntk
 
 
+def _twice_around(stage: Stage, side: Side) -> Side:
+    """Images whose displacements are slices: what belongs to pixels once around the circle, and again."""
+    twice = lambda a: doubled_up(stage.around, a, 1)
+    tape = jax.tree.map(twice, side.tape)
+    return Side(doubled_up(stage.around, side.unit, 2), tape, twice(side.end), side.q)
+
+
+def moved_side(stage: Stage, twice: Side, move: Array) -> Side:
+    """Images by a displacement away."""
+    at = lambda a: moved_by(stage.around, a, move, 1)
+    unit = moved_by(stage.around, twice.unit, move, 2)
+    return Side(unit, jax.tree.map(at, twice.tape), at(twice.end), twice.q)
+
+
 def _pooled_tile(
     stage: Stage,
     wanted: tuple[str, ...],
     paired: bool,
     one: Side,
-    two: Twice,
+    two: Side,
     moves: Int[Array, "count axes"],
     weights: Float[Array, " count"],
     go: Bool[Array, ""] | None,
 ) -> Parts:
     """Sums over slices of these displacements, with these weights, not yet summed over pixels; `two` twice around."""
     second = along if paired else across
-    moved = functools.partial(two.moved, stage, go=go)
+    moved = functools.partial(moved_side, stage, two)
 
     def slice_(side: Side, scale: Array) -> Parts:
         parts = through(stage, wanted, one, side, second, go)
@@ -107,7 +162,7 @@ def _pooled_tile(
 
     def add(i: Array, sums: Parts) -> Parts:
         move, scale = written(go, lambda i: (moves[i], weights[i]), i)
-        return jax.tree.map(jnp.add, sums, slice_(moved(move), scale))
+        return jax.tree.map(jnp.add, sums, slice_(written(go, moved, move), scale))
 
     first = jax.eval_shape(slice_, jax.eval_shape(moved, moves[0]), weights[0])
     blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), first)
@@ -159,8 +214,8 @@ class Programs(NamedTuple):
     def by(cls, compiled: Callable[..., Any]) -> "Programs":
         """All five, compiled in this way."""
         return cls(
-            compiled(side_of, static_argnums=0),
-            compiled(Twice.around, static_argnums=0),
+            compiled(_side_of, static_argnums=0),
+            compiled(_twice_around, static_argnums=0),
             compiled(_flat_tile, static_argnums=(0, 1, 2)),
             compiled(_pooled_tile, static_argnums=(0, 1, 2)),
             compiled(_behind, static_argnums=(0, 1, 2, 3)),

@@ -31,9 +31,8 @@ from ._cost import cost_of
 from ._demand import Demand, demand, parted
 from ._ends import images_of, kernels_of
 from ._evaluate import Answer, Request
-from ._fast import BRIEFLY, WELL, Programs, going, slice_kernels, tile_side
+from ._fast import BRIEFLY, WELL, Programs, Side, going, slice_kernels, tile_side
 from ._plan import recalled, split, without_widths
-from ._sides import Side
 from ._stage import Stage, staged
 from ._stages import Coarse, coarse_side, coarsened, first_stage
 

@@ -29,9 +29,11 @@ from ._fast import (
     BRIEFLY,
     WELL,
     Parts,
+    Side,
     across,
     along,
     going,
+    moved_side,
     through,
 )
 from ._images import Images
@@ -40,7 +42,6 @@ from ._masks import Extras
 from ._meet import order
 from ._pair import going as unknown
 from ._plan import Numbers, split
-from ._sides import Side, Twice
 from ._stage import Stage, circles
 
 Array_ = Float[Array, "..."]
@@ -97,7 +98,7 @@ def coarse_sums(
     wanted: tuple[str, ...],
     paired: bool,
     one: Side,
-    two: Twice,
+    two: Side,
     moves: Int[Array, "count axes"],
     weights: Float[Array, " count"],
     go: Bool[Array, ""] | None,
@@ -110,7 +111,7 @@ def coarse_sums(
     second = along if paired else across
     room = jnp.asarray([n // c for n, c in zip(stage.around, coarse.pool, strict=True)], jnp.int32)
 
-    moved = functools.partial(two.moved, stage, go=go)
+    moved = functools.partial(moved_side, stage, two)
 
     def slice_(side: Side, scale: Array) -> Parts:
         weight = along(one.end) * second(side.end * scale)
@@ -127,7 +128,7 @@ def coarse_sums(
 
     def add(i: Array, sums: Parts) -> Parts:
         move, scale = written(go, lambda i: (moves[i], weights[i]), i)
-        parts = slice_(moved(move), scale)
+        parts = slice_(written(go, moved, move), scale)
         return jax.tree.map(lambda t, v: put(t, v, move), sums, parts)
 
     first = jax.eval_shape(slice_, jax.eval_shape(moved, moves[0]), weights[0])
