@@ -12,6 +12,7 @@ from scipy.stats import multivariate_normal
 
 import widelimit as wl
 from widelimit.estimators import NTKRegressor
+from widelimit.regression import CG, Cholesky
 
 
 def circle(angles):
@@ -192,6 +193,13 @@ def test_ridge_by_cg_is_ridge_by_cholesky():
 
 
 # evidence
+
+
+@pytest.mark.parametrize("solver", ["cholesky", Cholesky(), CG(rank=4)])
+def test_options_without_effect_are_told(solver, data, net):
+    with pytest.warns(UserWarning, match="rank= and precision=: without effect beside solver="):
+        wl.ridge(net, data[0], data[1], 0.1, solver=solver, rank=3, precision="float32")
+    wl.ridge(net, data[0], data[1], 0.1, solver=solver)
 
 
 def test_evidence_is_the_density_of_a_normal(data, net):

@@ -19,8 +19,8 @@ from widelimit.layers import Layer, Serial, Sites
 from ._stage import staged
 
 # Nanoseconds for each pair of pixels and layer on one core, by slices and by blocks; and operations.
-_SLICES = {"float32": 2.2, "float64": 5.2}
-_BLOCKS = {"float32": 10.0, "float64": 20.0}
+_SLICES = {"float32": 2.0, "float64": 4.3}
+_BLOCKS = {"float32": 8.0, "float64": 14.0}
 # The same on an accelerator, where one H200 was measured in float32.
 _DEVICE_SLICES = {"float32": 0.014, "float64": 0.04}
 _DEVICE_BLOCKS = {"float32": 0.045, "float64": 0.15}

@@ -127,13 +127,28 @@ Solver = Cholesky | CG
 
 def as_solver(solver: "str | Solver", n: int, **options: object) -> Solver:
     """The solver that an argument names, for n points; options are those of `CG`."""
-    if isinstance(solver, (Cholesky, CG)):
+    chosen = isinstance(solver, (Cholesky, CG))
+    if chosen or solver == "cholesky":
+        _warn_of_idle(solver, options)
+    if chosen:
         return solver
     if not isinstance(solver, str) or solver not in ("auto", "cholesky", "cg"):
         raise ValueError(f"solver must be 'auto', 'cholesky' or 'cg', got {solver!r}.")
     if solver == "cg" or (solver == "auto" and n > DENSE):
         return CG(**options)  # pyright: ignore[reportArgumentType]
     return Cholesky(options.get("verbose"))  # pyright: ignore[reportArgumentType]
+
+
+def _warn_of_idle(solver: "str | Solver", options: dict[str, object]) -> None:
+    """Say which options have no effect."""
+    usual = {"rank": None, "precision": "float64", "mesh": None, "checkpoint": None}
+    idle = [name for name, value in usual.items() if options.get(name, value) != value]
+    if idle:
+        own = (
+            "CG(...), which has its own" if isinstance(solver, CG) else "'cholesky', only with 'cg'"
+        )
+        names = " and ".join(f"{name}=" for name in idle)
+        warnings.warn(f"{names}: without effect beside solver={own}.", stacklevel=5)
 
 
 def forecast(n: int, *, eigen: bool = False) -> float:
