@@ -24,7 +24,7 @@ for net in (wl.mlp(depth=5, w_std=2**0.5), wl.resnet(depth=5, alpha=0.1)):
 # %%
 net, width = wl.resnet(depth=3, alpha=0.5), 64
 fl = wl.fluctuations(net, x)
-found = wl.monte_carlo_kernels(net, x, width=width, samples=2_000, method="law")
+found = wl.monte_carlo_kernels(net, x, width=width, samples=1_000, method="law")
 print("spread, predicted and sampled:", fl.ntk_std(width)[0].round(4), found.ntk.std[0].round(4))
 print(
     "mean,   predicted and sampled:", fl.expected_ntk(width)[0].round(4), found.ntk.mean[0].round(4)
@@ -37,7 +37,7 @@ print(wl.finite(net, width))
 # hardly more for a hundred layers than for one.
 
 # %%
-depths = [1, 2, 4, 8, 16, 32, 64]
+depths = [1, 2, 4, 8, 16, 32]
 families = {"MLP": lambda depth: wl.mlp(depth, w_std=2**0.5)}
 for alpha in (1.0, 0.5, 0.1):
     families[f"ResNet, alpha = {alpha:g}"] = lambda depth, alpha=alpha: wl.resnet(depth, alpha)
