@@ -252,6 +252,16 @@ def test_images_are_classified_and_kept(tmp_path, monkeypatch):
     assert [s.accuracy for s in run("cnn", [60])] == [s.accuracy for s in pixels]  # from the strips
 
 
+def test_strips_of_kernels_are_the_matrices(tmp_path, monkeypatch):
+    monkeypatch.setattr(images_module, "_STRIP", 1)
+    model = images_module.MODELS["cnn"]
+    x = np.random.default_rng(0).standard_normal((40, 8, 8, 1)).astype(np.float32)
+    blocks = images_module._blocks(model, x[:24], x[24:], tmp_path / "strips", lambda *told: None)
+    for found, given in zip(blocks, ((x[:24],), (x[24:], x[:24])), strict=True):
+        exact = wl.kernels(model.network, *(a.astype(float) for a in given))
+        np.testing.assert_allclose(found, [exact.nngp, exact.ntk], rtol=2e-6)
+
+
 def test_images_that_are_not_there(tmp_path):
     with pytest.raises(ValueError, match="is not a folder; --data needs"):
         run_images(tmp_path / "no", tmp_path / "out", model="connected", sizes=[100])

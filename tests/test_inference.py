@@ -195,6 +195,16 @@ def test_ridge_by_cg_is_ridge_by_cholesky():
 # evidence
 
 
+@pytest.mark.parametrize("size", [1e-100, 1e100])
+def test_estimated_leave_one_out_errors_do_not_know_the_units(size):
+    """Of a homogeneous network, for inputs in other units and a ridge in their square."""
+    rng = np.random.default_rng(7)
+    x, y, net = rng.standard_normal((60, 3)), rng.standard_normal(60), wl.mlp(2)
+    fits = [wl.ridge(net, s * x, y, 0.1 * s**2, solver=CG(probes=4)) for s in (1.0, size)]
+    np.testing.assert_allclose(fits[1].errors, fits[0].errors, rtol=1e-3)
+    np.testing.assert_allclose(fits[1].errors_std, fits[0].errors_std, rtol=1e-2, atol=1e-12)
+
+
 @pytest.mark.parametrize("solver", ["cholesky", Cholesky(), CG(rank=4)])
 def test_options_without_effect_are_told(solver, data, net):
     with pytest.warns(UserWarning, match="rank= and precision=: without effect beside solver="):

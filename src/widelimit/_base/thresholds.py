@@ -49,9 +49,7 @@ DEVICE_SLICE_PAIRS = (
     2**22
 )  # pairs of pixels; on a GPU a slice must outweigh the start of its kernels
 DEVICE_SLICE_SIDE = 128  # images; side of a tile of slices there
-DEVICE_FLAT_PAIRS = (
-    2**26
-)  # pairs of pixels; a flattened tile is one slice, which must fill a GPU by itself
+DEVICE_FLAT_PAIRS = 2**26  # pairs of pixels; a flattened tile, one slice, must fill a GPU by itself
 DEVICE_FLAT_SIDE = 512  # images; side of such a tile
 DEVICE_SLICE_UNROLLED = 16  # repetitions; a loop copies what it carries
 DEVICE_COARSE_ENTRIES = 2**26  # pairs of pixels behind the first pool in a tile of images on a GPU

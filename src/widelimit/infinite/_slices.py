@@ -131,9 +131,7 @@ class Slice(State):
             minus, above, slope = activation.angular(self.minus, self.above)
         else:
             q1, q2 = self.tapes.next()
-            minus = jnp.maximum(
-                self.minus, 0
-            )  # rounding may take it below, where roots are not real
+            minus = jnp.maximum(self.minus, 0)  # rounding may take it below: no real root
             cov = Cov(q1, q2, minus, self.plus)
             t1, t2 = second_moment(activation, q1), second_moment(activation, q2)
             minus, above, slope = transform(activation, cov, t1, t2, self.how)

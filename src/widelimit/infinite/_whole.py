@@ -93,7 +93,7 @@ def _whole(
     rho = cosines(first.unit, second.unit)
     minus, plus = jnp.abs(1 - rho), jnp.abs(1 + rho)  # of roundings beyond 1 the size is left
     with jax.enable_x64(True):  # of a maximum a compiler may leave out what is no number
-        finite = jnp.isfinite(jnp.sum(first.q) + jnp.sum(second.q))
+        finite = jnp.isfinite(first.q).all() & jnp.isfinite(second.q).all()
     found = lambda nearest: jnp.where(finite, nearest, jnp.nan)
     if x2 is not None:
         return evaluate.tile(minus, plus, edge1, edge2), found(jnp.max(jnp.abs(rho)))

@@ -46,7 +46,8 @@ class InverseDiagonal:
         first = samples[:, :1]
         around = samples - first  # equal samples have no variance, to the last digit
         mean = np.clip(first[:, 0] + around.mean(1), self.least, self.most)
-        return mean, around.var(1) / (samples.shape[1] - 1) / mean**2
+        # Divided before it is squared: kernels of 1e200 have an inverse whose square is 0.
+        return mean, (around / mean[:, None]).var(1) / (samples.shape[1] - 1)
 
     def leave_one_out(
         self, dual: Float[np.ndarray, "n k"], skip: int | None = None
