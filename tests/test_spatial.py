@@ -16,7 +16,7 @@ from spatial_networks import network
 from widelimit import testing
 from widelimit._base import watch
 from widelimit._base.compile import quick_jit
-from widelimit.infinite import _fast, _spatial
+from widelimit.infinite import _spatial, _tiles
 from widelimit.infinite._demand import demand
 from widelimit.infinite._fast import Programs
 
@@ -157,11 +157,23 @@ class TestLaws:
             net = wl.cnn(depth=2, readout=readout, b_std=0.3)
             expected = wl.kernels(net, images)
             with monkeypatch.context() as patch:
-                patch.setattr(_fast, "BRIEFLY", Programs.by(quick_jit))
-                patch.setattr(_spatial, "BRIEFLY", _fast.BRIEFLY)
-                patch.setattr(_fast, "going", lambda programs=None: None)
-                patch.setattr(_spatial, "going", _fast.going)
+                patch.setattr(_tiles, "BRIEFLY", Programs.by(quick_jit))
+                patch.setattr(_spatial, "BRIEFLY", _tiles.BRIEFLY)
+                patch.setattr(_tiles, "going", lambda programs=None: None)
                 assert close(wl.kernels(net, images), expected)
+
+    @pytest.mark.parametrize("readout", ["flatten", "pool"])
+    def test_cores_share_a_tile(self, readout, seed, monkeypatch):
+        rng = np.random.default_rng(seed)
+        net = wl.cnn(depth=2, readout=readout, b_std=0.3)
+        x, y = rng.standard_normal((7, 4, 3, 2)), rng.standard_normal((5, 4, 3, 2))
+        expected = [wl.kernels(net, x), wl.kernels(net, x, y), wl.kernels(net, y, x)]
+        for name, value in {"FLAT_SIDE": 4, "FLAT_GROUP": 2, "SLICE_ROWS": 2}.items():
+            monkeypatch.setattr(_tiles, name, value)
+        monkeypatch.setattr(_spatial, "BRIEF_SLICES", 0)
+        found = [wl.kernels(net, x), wl.kernels(net, x, y), wl.kernels(net, y, x)]
+        for one, other in zip(found, expected, strict=True):
+            assert close(one, other)
 
     def test_frozen_weights_add_nothing_to_the_tangent_kernel(self, images):
         body = wl.Conv(3, b_std=0.2) >> wl.Phi("relu")

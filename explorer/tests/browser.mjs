@@ -23,7 +23,7 @@ export async function launch({ width = 1366, height = 768, scale = 1, mobile = f
     ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe", `--user-data-dir=${folder}`,
       "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-sync",
       "--host-resolver-rules=MAP * ~NOTFOUND", `--window-size=${width},${height}`, "about:blank"],
-    { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] },
+    { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], detached: true }, // the leader of a group, which close() ends
   );
   const [, , , input, output] = child.stdio;
   let next = 0, rest = "";
@@ -106,9 +106,18 @@ export async function launch({ width = 1366, height = 768, scale = 1, mobile = f
     },
     async close() {
       await Promise.race([send("Browser.close").catch(() => {}), new Promise((r) => setTimeout(r, 2000))]);
-      child.kill("SIGKILL");
+      try {
+        process.kill(-child.pid, "SIGKILL"); // its helpers too: they write into the folder
+      } catch {} // all gone
       await new Promise((r) => (child.exitCode !== null || child.signalCode ? r() : child.once("exit", r)));
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+      for (let attempt = 0; attempt < 20; attempt++) {
+        try {
+          rmSync(folder, { recursive: true, force: true });
+          break;
+        } catch {
+          await new Promise((r) => setTimeout(r, 100)); // a helper that is still dying
+        }
+      }
     },
   };
   return browser;

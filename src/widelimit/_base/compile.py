@@ -7,9 +7,14 @@ from typing import Any
 
 import jax
 
-from .thresholds import CHEAP_COMPILATION, LIGHT_COMPILATION, WIDE_COMPILATION
+from .thresholds import (
+    CHEAP_COMPILATION,
+    LIGHT_COMPILATION,
+    LONE_COMPILATION,
+    WIDE_COMPILATION,
+)
 
-Options = tuple[tuple[str, bool | int], ...]
+Options = tuple[tuple[str, bool | int | str], ...]
 
 
 @functools.cache
@@ -29,7 +34,7 @@ def on_host() -> contextlib.AbstractContextManager[Any]:
 
 
 @functools.cache
-def _known(options: Options) -> dict[str, bool | int]:
+def _known(options: Options) -> dict[str, bool | int | str]:
     """Those of some options, from the first on, that this release of XLA knows on the host."""
     for number in range(len(options), 0, -1):
         some = dict(options[:number])
@@ -91,3 +96,8 @@ def light_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...
 def wide_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
     """Compile well, with the widest vectors; the first argument is static unless others are named."""
     return LightJit(function, static_argnums, tuple(WIDE_COMPILATION.items()))
+
+
+def lone_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
+    """The same for one core: programs that run side by side (`abreast.py`), their loops not divided."""
+    return LightJit(function, static_argnums, tuple(LONE_COMPILATION.items()))

@@ -43,6 +43,11 @@ SLICE_PAIRS = (
     2**18
 )  # pairs of pixels in a slice; one array of it, a megabyte in float32, stays in the cache
 SLICE_SIDE = 32  # images; side of a tile of slices
+SLICE_ROWS = (
+    8  # images; rows of such a tile that go through all layers at once, in a core's own cache
+)
+FLAT_SIDE = 64  # images; side of a flattened tile, which consists of
+FLAT_GROUP = 16  # images; squares of this side, one after the other
 DIAGONAL_IMAGES = 128  # images that meet themselves at once
 SLICE_UNROLLED = 6  # repetitions; beyond, a loop compiles faster than it runs slower
 DEVICE_SLICE_PAIRS = (
@@ -120,6 +125,10 @@ LIGHT_COMPILATION = {
 
 # The same for programs that run long: vectors as wide as the processor has, also where XLA prefers half of that.
 WIDE_COMPILATION = {"xla_cpu_prefer_vector_width": 512}
+
+# The same for programs that run side by side, one on each core: their loops are not divided among the cores.
+LONE_COMPILATION = WIDE_COMPILATION | {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
+MOST_CORES = 16  # programs side by side
 
 # --- finite networks ---------------------------------------------------------------------------------
 PATCH_ENTRIES = (

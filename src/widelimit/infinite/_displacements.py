@@ -1,6 +1,5 @@
 """Which displacements there are, on which circles they wrap, and who computes them."""
 
-import os
 from collections.abc import Sequence
 
 import jax
@@ -8,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from widelimit._base.abreast import cores
 from widelimit.layers import Sites, Window
 
 from ._edges import frame
@@ -49,14 +49,13 @@ def dealt(
     *,
     alone: bool = False,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """As many equal parts as there are cores, filled up with nothing: JAX runs them side by side."""
-    many = jax.default_backend() == "cpu" and not alone
-    cores = max(1, min(os.cpu_count() or 1, 16)) if many else 1
-    each = -(-len(moves) // cores)
-    fill = each * cores - len(moves)
+    """As many equal parts as there are cores, filled up with nothing."""
+    many = 1 if alone else cores()
+    each = -(-len(moves) // many)
+    fill = each * many - len(moves)
     moves = np.concatenate([moves, np.repeat(moves[:1], fill, axis=0)])
     weights = np.concatenate([weights, np.zeros(fill)])
-    parts = range(0, each * cores, each)
+    parts = range(0, each * many, each)
     return [(moves[i : i + each], weights[i : i + each]) for i in parts]
 
 

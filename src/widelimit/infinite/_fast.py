@@ -10,20 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.compile import quick_jit, wide_jit
+from widelimit._base.compile import lone_jit, quick_jit
 from widelimit._base.numerics import safe_divide, safe_sqrt
-from widelimit._base.thresholds import (
-    DEVICE_FLAT_PAIRS,
-    DEVICE_FLAT_SIDE,
-    DEVICE_SLICE_PAIRS,
-    DEVICE_SLICE_SIDE,
-    SLICE_PAIRS,
-    SLICE_SIDE,
-)
 from widelimit.activations import How
 from widelimit.interpret import interpret
 
-from ._displacements import dealt, displacements, doubled_up, moved_by
+from ._displacements import doubled_up, moved_by
 from ._edges import HALF, Edge, inverse, written
 from ._layered import kernel_values
 from ._pair import Pair
@@ -110,21 +102,56 @@ def through(
     return out.minus, out.above, found
 
 
+def _rows_of(side: Side, group: Int[Array, ""], rows: int) -> Side:
+    """So many of the images: the group of this number."""
+    n = side.end.shape[-1]
+
+    def cut(a: Array_, channels: int = 1) -> Array_:  # the last axis may hold taps as well
+        apart = a.reshape(*a.shape[: a.ndim - channels], -1, n, *a.shape[a.ndim - channels + 1 :])
+        some = jax.lax.dynamic_slice_in_dim(apart, group * rows, rows, axis=-channels)
+        return some.reshape(*a.shape[: a.ndim - channels], -1, *a.shape[a.ndim - channels + 1 :])
+
+    return Side(cut(side.unit, 2), jax.tree.map(cut, side.tape), cut(side.end), side.q)
+
+
 def _flat_tile(
     stage: Stage,
     wanted: tuple[str, ...],
     paired: bool,
-    one: Side,
-    two: Side,
+    numbers: Numbers,
+    ones: list[Side],
+    twos: list[Side] | None,
+    places: Int[Array, "most 2"],
+    used: Int[Array, ""],
     go: Bool[Array, ""] | None,
-) -> Parts:
-    """The slice of displacement 0 with the weights of `Flatten`, not yet summed over pixels."""
+) -> tuple[Array_, ...]:
+    """The kernels behind `Flatten`, of the slice of displacement 0, where groups meet: so many of these places.
+
+    Groups of first and of second images; None: they are the first.
+    """
     second = along if paired else across
-    minus, above, ntk = through(stage, wanted, one, two, second, go)
-    a, b = along(one.end), second(two.end)
-    weight, gap = 2 * a * b, (a - b) ** 2
-    above = None if above is None else weight * above + gap
-    return weight * minus + gap, above, None if ntk is None else weight * ntk
+
+    def square(one: Side, two: Side) -> tuple[Array_, ...]:
+        minus, above, ntk = through(stage, wanted, one, two, second, go)
+        a, b = along(one.end), second(two.end)
+        weight, gap = 2 * a * b, (a - b) ** 2
+        minus, above = weight * minus + gap, None if above is None else weight * above + gap
+        parts = minus, above, None if ntk is None else weight * ntk
+        parts = written(go, functools.partial(jax.tree.map, _summed), parts)
+        return _behind(stage, wanted, False, paired, numbers, (one.q, two.q), [parts])
+
+    twos = ones if twos is None else twos
+    if len(places) == 1:
+        return jax.tree.map(lambda v: v[None], square(ones[0], twos[0]))
+    shapes = jax.eval_shape(square, ones[0], twos[0])
+    blank = tuple(jnp.zeros((len(places), *v.shape), v.dtype) for v in shapes)
+
+    def put(i: Array, out: tuple[Array_, ...]) -> tuple[Array_, ...]:
+        pick = lambda sides, j: jax.lax.switch(j, [lambda side=side: side for side in sides])
+        found = square(pick(ones, places[i, 0]), pick(twos, places[i, 1]))
+        return tuple(to.at[i].set(v) for to, v in zip(out, found, strict=True))
+
+    return jax.lax.fori_loop(jnp.int32(0), used, put, blank)
 
 
 def _twice_around(stage: Stage, side: Side) -> Side:
@@ -145,28 +172,46 @@ def _pooled_tile(
     stage: Stage,
     wanted: tuple[str, ...],
     paired: bool,
+    rows: int,
     one: Side,
     two: Side,
     moves: Int[Array, "count axes"],
     weights: Float[Array, " count"],
     go: Bool[Array, ""] | None,
 ) -> Parts:
-    """Sums over slices of these displacements, with these weights, not yet summed over pixels; `two` twice around."""
+    """Sums over slices of these displacements, with these weights; the second images come twice around."""
     second = along if paired else across
     moved = functools.partial(moved_side, stage, two)
 
-    def slice_(side: Side, scale: Array) -> Parts:
+    def slice_(one: Side, side: Side, scale: Array) -> Parts:
         parts = through(stage, wanted, one, side, second, go)
         weight = along(one.end) * second(side.end * scale)
         return jax.tree.map(lambda v: weight * v, parts)
 
-    def add(i: Array, sums: Parts) -> Parts:
-        move, scale = written(go, lambda i: (moves[i], weights[i]), i)
-        return jax.tree.map(jnp.add, sums, slice_(written(go, moved, move), scale))
+    def some(one: Side) -> Parts:
+        def add(i: Array, sums: Parts) -> Parts:
+            move, scale = written(go, lambda i: (moves[i], weights[i]), i)
+            return jax.tree.map(jnp.add, sums, slice_(one, written(go, moved, move), scale))
 
-    first = jax.eval_shape(slice_, jax.eval_shape(moved, moves[0]), weights[0])
-    blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), first)
-    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
+        first = jax.eval_shape(slice_, one, jax.eval_shape(moved, moves[0]), weights[0])
+        blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), first)
+        done = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
+        return written(go, functools.partial(jax.tree.map, _summed), done)
+
+    groups = one.end.shape[-1] // rows
+    if groups == 1:
+        return some(one)
+    pick = lambda group: written(go, functools.partial(_rows_of, one, rows=rows), group)
+    found = jax.lax.map(lambda group: some(pick(group)), jnp.arange(groups, dtype=jnp.int32))
+    return jax.tree.map(lambda v: v.reshape(-1, v.shape[-1]), found)
+
+
+def _summed(parts: Array_) -> Array_:
+    """Over all pixels, as a product with ones: XLA's sums along outer axes are slow on a CPU."""
+    n1, n2 = parts.shape[-2:]
+    flat = parts.reshape(-1, n1 * n2)
+    ones = jnp.ones((1, len(flat)), parts.dtype)
+    return jnp.matmul(ones, flat, precision="highest").reshape(n1, n2)
 
 
 def _behind(
@@ -176,13 +221,13 @@ def _behind(
     paired: bool,
     numbers: Numbers,
     sizes: tuple[Array_, Array_],
-    parts: Parts,
+    shares: list[Parts],
 ) -> tuple[Array_, ...]:
-    """The kernels from the slices: a program of its own, so that XLA sums arrays, not expressions.
+    """The kernels from the sums over slices, of which each core had a share.
 
     `folded`: half the displacements were summed; the others are the same with the images exchanged.
     """
-    minus, above, ntk = jax.tree.map(summed, parts)
+    minus, above, ntk = jax.tree.map(lambda *v: sum(v[1:], v[0]), *shares)
     if folded:
         whole = (lambda v: 2 * v) if paired else lambda v: v + v.T
         minus, above, ntk = jax.tree.map(whole, (minus, above, ntk))
@@ -191,14 +236,6 @@ def _behind(
     pair = Pair(along(sizes[0]), second, minus, above, theta)
     out = interpret(join(stage.tail, numbers), pair)
     return kernel_values(out, wanted, out.size)
-
-
-def summed(parts: Array_) -> Array_:
-    """Over all pixels, as a product with ones: XLA's sums along outer axes are slow on a CPU."""
-    n1, n2 = parts.shape[-2:]
-    flat = parts.reshape(-1, n1 * n2)
-    ones = jnp.ones((1, len(flat)), parts.dtype)
-    return jnp.matmul(ones, flat, precision="highest").reshape(n1, n2)
 
 
 class Programs(NamedTuple):
@@ -212,66 +249,20 @@ class Programs(NamedTuple):
 
     @classmethod
     def by(cls, compiled: Callable[..., Any]) -> "Programs":
-        """All five, compiled in this way."""
+        """All of them, compiled in this way."""
         return cls(
             compiled(_side_of, static_argnums=0),
             compiled(_twice_around, static_argnums=0),
             compiled(_flat_tile, static_argnums=(0, 1, 2)),
-            compiled(_pooled_tile, static_argnums=(0, 1, 2)),
+            compiled(_pooled_tile, static_argnums=(0, 1, 2, 3)),
             compiled(_behind, static_argnums=(0, 1, 2, 3)),
         )
 
 
-WELL, BRIEFLY = Programs.by(wide_jit), Programs.by(quick_jit)
+WELL, BRIEFLY = Programs.by(lone_jit), Programs.by(quick_jit)
 
 
 def going(programs: Programs | None = None) -> np.ndarray | None:
     """What makes a CPU write arrays where they are read twice (`written`); an accelerator would stop to ask."""
     here = programs is BRIEFLY or jax.default_backend() == "cpu"
     return np.asarray(True) if here else None
-
-
-def tile_side(stage: Stage, points: int) -> int:
-    """How many images a tile has along each side: its state stays in the cache."""
-    on_cpu = jax.default_backend() == "cpu"
-    pairs, most = (SLICE_PAIRS, SLICE_SIDE) if on_cpu else (DEVICE_SLICE_PAIRS, DEVICE_SLICE_SIDE)
-    if stage.readout == "flatten" and not on_cpu:  # one slice alone
-        pairs, most = DEVICE_FLAT_PAIRS, DEVICE_FLAT_SIDE
-    room = 2 ** int(math.log2(max(pairs // math.prod(stage.sites), 1)) / 2)
-    return min(max(room, 8), most, 2 ** math.ceil(math.log2(points)))
-
-
-def slice_kernels(
-    stage: Stage,
-    wanted: tuple[str, ...],
-    numbers: tuple[Numbers, Numbers],
-    one: Side,
-    two: Side,
-    *,
-    same: bool,
-    paired: bool = False,
-    programs: Programs,
-) -> tuple[Array_, ...]:
-    """The kernels of a tile.
-
-    Args:
-        stage: The network.
-        wanted: Which kernels.
-        numbers: Those of the body and of the tail.
-        one: The first images.
-        two: The second.
-        same: Whether they are the first, so that half the displacements are enough.
-        paired: Whether each first image meets its second one alone; then the answer has one column.
-        programs: Compiled well or briefly.
-    """
-    folded = same and stage.readout != "flatten"
-    go = going(programs)
-    if stage.readout == "flatten":
-        parts = programs.flat_tile(stage, wanted, paired, one, two, go)
-    else:
-        shares = dealt(*displacements(stage.around, half=folded), alone=programs is BRIEFLY)
-        weighed = [(moves, weights.astype(one.end.dtype)) for moves, weights in shares]
-        twice = programs.twice_around(stage, two)
-        chunks = [programs.pooled_tile(stage, wanted, paired, one, twice, *m, go) for m in weighed]
-        parts = jax.tree.map(lambda *sums: sum(sums[1:], sums[0]), *chunks)
-    return programs.behind(stage, wanted, folded, paired, numbers[1], (one.q, two.q), parts)

@@ -1,10 +1,9 @@
 """Kernels of inputs with pixels: tiles of pairs of images, each of one shape, so that programs are shared."""
 
 import collections
-import functools
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -31,10 +30,11 @@ from ._cost import cost_of
 from ._demand import Demand, demand, parted
 from ._ends import images_of, kernels_of
 from ._evaluate import Answer, Request
-from ._fast import BRIEFLY, WELL, Programs, Side, going, slice_kernels, tile_side
+from ._fast import BRIEFLY, WELL
 from ._plan import recalled, split, without_widths
-from ._stage import Stage, staged
+from ._stage import staged
 from ._stages import Coarse, coarse_side, coarsened, first_stage
+from ._tiles import batches, started, tile_side
 
 _LABEL = "tiles of pairs of images"
 _AHEAD = 4  # tiles that are started before the first is waited for
@@ -102,31 +102,26 @@ def _sliced(
     side = tile_side(stage, max(n1, n2))
     programs = BRIEFLY if cost_of(net, inputs).entries <= BRIEF_SLICES else WELL
     with jax.enable_x64(True):
-        first = _sides(stage, numbers[0], inputs.x1, side, programs)
-        second = first if symmetric else _sides(stage, numbers[0], inputs.x2, side, programs)
+        of = lambda x: batches(stage, numbers[0], np.asarray(x), side, programs)
+        first = of(inputs.x1)
+        second = first if symmetric else of(inputs.x2)
     out = tuple(np.empty((n1, n2), inputs.dtype) for _ in wanted)
     corners = [*_corners(n1, n2, side, symmetric=symmetric)]
     watch = Watch(_LABEL, len(corners), None)
-    started: collections.deque[tuple[int, int, tuple[Any, ...]]] = collections.deque()
+    under_way: collections.deque[tuple[int, int, Callable[[], Any]]] = collections.deque()
     for done, corner in enumerate([*corners, *[None] * _AHEAD], 1 - _AHEAD):
         if corner is not None:  # some tiles are computed while others are waited for
             i, j = corner
             with jax.enable_x64(True):
-                pair = first[i // side], second[j // side]
-                ask = functools.partial(slice_kernels, stage, wanted, numbers, *pair)
-                started.append((i, j, ask(same=symmetric and i == j, programs=programs)))
-        if done > 0 and started:
-            i, j, parts = started.popleft()
-            for to, part in zip(out, parts, strict=True):
-                _put(to, np.asarray(part), i, j, symmetric=symmetric)
+                pair = first[i // side], None if symmetric and i == j else second[j // side]
+                finish = started(stage, wanted, numbers[1], *pair, programs=programs)
+                under_way.append((i, j, finish))
+        if done > 0 and under_way:
+            i, j, finish = under_way.popleft()
+            for to, part in zip(out, finish(), strict=True):
+                _put(to, part, i, j, symmetric=symmetric)
             watch(done)
     return out
-
-
-def _sides(stage: Stage, numbers: Any, x: Any, side: int, programs: Programs) -> list[Side]:
-    x, go = np.asarray(x), going(programs)
-    ask = functools.partial(programs.side_of, stage, numbers)
-    return [ask(_taken(x, i, side), go) for i in range(0, len(x), side)]
 
 
 def _sliced_diagonal(
@@ -143,12 +138,13 @@ def _sliced_diagonal(
     entries = cost_of(net, inputs).entries * 2 // (n + 1)
     programs = BRIEFLY if entries <= BRIEF_SLICES else WELL
     with jax.enable_x64(True):
-        sides = _sides(stage, numbers[0], inputs.x1, side, programs)
-        ask = functools.partial(slice_kernels, stage, wanted, numbers)
-        parts = [ask(one, one, same=True, paired=True, programs=programs) for one in sides]
+        x = np.asarray(inputs.x1)
+        parts = [
+            started(stage, wanted, numbers[1], one, None, paired=True, programs=programs)()
+            for one in batches(stage, numbers[0], x, side, programs, paired=True)
+        ]
     return tuple(
-        np.concatenate([np.asarray(p)[:, 0] for p in column])[:n]
-        for column in zip(*parts, strict=True)
+        np.concatenate([p[:, 0] for p in column])[:n] for column in zip(*parts, strict=True)
     )
 
 

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.compile import quick_jit, wide_jit
+from widelimit._base.abreast import abreast
+from widelimit._base.compile import lone_jit, quick_jit, wide_jit
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.thresholds import BRIEF_MATRIX, COARSE_ENTRIES, DEVICE_COARSE_ENTRIES
 from widelimit.activations import How
@@ -92,7 +93,7 @@ def coarsened(net: Layer, sites: Sites) -> tuple[Coarse, Layer, Layer] | None:
     return Coarse(stage, sizes, math.prod(sizes) if pool.average else 1.0), body, rest
 
 
-@functools.partial(wide_jit, static_argnums=(0, 1, 2))
+@functools.partial(lone_jit, static_argnums=(0, 1, 2))
 def coarse_sums(
     coarse: Coarse,
     wanted: tuple[str, ...],
@@ -259,7 +260,9 @@ def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool
         shares = dealt(*displacements(coarse.stage.around, half=half))
         weighed = [(moves, weights.astype(first.end.dtype)) for moves, weights in shares]
         twice = WELL.twice_around(coarse.stage, second)
-        return [coarse_sums(coarse, wanted, own, first, twice, *m, going()) for m in weighed]
+        given = coarse, wanted, own, first, twice
+        calls = [functools.partial(coarse_sums, *given, *m, going()) for m in weighed]
+        return abreast(("coarse", *given[:3], first.end.shape, second.end.shape), calls)
 
     cross = sums(("nngp", "ntk") if ntk else ("nngp",), one, two, own=False)
     own1, own2 = ([] if same else sums(("nngp",), s, s, own=True) for s in (one, two))
