@@ -16,7 +16,7 @@ from spatial_networks import network
 from widelimit import testing
 from widelimit._base import watch
 from widelimit._base.compile import quick_jit
-from widelimit.infinite import _spatial, _tiles
+from widelimit.infinite import _displacements, _spatial, _tiles
 from widelimit.infinite._demand import demand
 from widelimit.infinite._fast import Programs
 
@@ -174,6 +174,17 @@ class TestLaws:
         found = [wl.kernels(net, x), wl.kernels(net, x, y), wl.kernels(net, y, x)]
         for one, other in zip(found, expected, strict=True):
             assert close(one, other)
+
+    def test_any_number_of_cores_shares_what_stands_before_a_pool(self, seed, monkeypatch):
+        rng = np.random.default_rng(seed)
+        x, y = rng.standard_normal((2, 10, 8, 2)), rng.standard_normal((1, 10, 8, 2))
+        net = wl.Conv(3) >> wl.Phi("relu") >> wl.AvgPool(2) >> wl.GlobalAvgPool() >> wl.Dense()
+        found = []
+        for count in (1, 2, 5):
+            monkeypatch.setattr(_displacements, "cores", lambda count=count: count)
+            found.append([*wl.kernels(net, x), *wl.kernels(net, x, y)])
+        assert close(found[0], found[1])
+        assert close(found[0], found[2])
 
     def test_frozen_weights_add_nothing_to_the_tangent_kernel(self, images):
         body = wl.Conv(3, b_std=0.2) >> wl.Phi("relu")

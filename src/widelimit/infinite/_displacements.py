@@ -1,5 +1,6 @@
 """Which displacements there are, on which circles they wrap, and who computes them."""
 
+import math
 from collections.abc import Sequence
 
 import jax
@@ -53,7 +54,7 @@ def dealt(
     many = 1 if alone else cores()
     each = -(-len(moves) // many)
     fill = each * many - len(moves)
-    moves = np.concatenate([moves, np.repeat(moves[:1], fill, axis=0)])
+    moves = np.concatenate([moves, np.repeat(moves[-1:], fill, axis=0)])
     weights = np.concatenate([weights, np.zeros(fill)])
     parts = range(0, each * many, each)
     return [(moves[i : i + each], weights[i : i + each]) for i in parts]
@@ -71,12 +72,14 @@ def doubled_up(around: Sites, a: Array_, tail: int) -> Array_:
     return a
 
 
-def moved_by(around: Sites, a: Array_, move: Int[Array, " axes"], tail: int) -> Array_:
-    """The pixels that lie by a displacement away."""
-    k = len(around)
-    first = a.ndim - tail - k
-    starts, sizes = [jnp.uint32(0)] * a.ndim, [*a.shape]
+def moved_by(around: Sites, a: Array_, move: Int[Array, " axes"], tail: int) -> Float[Array, "..."]:
+    """The pixels that lie by a displacement away, each row of them as one run of numbers: the last axis."""
+    k, before = len(around), a.ndim - tail - len(around)
+    each = math.prod(a.shape[a.ndim - tail :])
+    flat = a.reshape(*a.shape[: a.ndim - tail - 1], -1)
+    starts, sizes = [jnp.uint32(0)] * flat.ndim, [*flat.shape]
     for i, room in enumerate(around):
-        starts[first + i] = move[i].astype(jnp.uint32)
-        sizes[first + i] = a.shape[first + i] - room + 1
-    return jax.lax.dynamic_slice(a, starts, sizes)
+        run = each if i == k - 1 else 1
+        starts[before + i] = move[i].astype(jnp.uint32) * jnp.uint32(run)
+        sizes[before + i] = (a.shape[before + i] - room + 1) * run
+    return jax.lax.dynamic_slice(flat, starts, sizes)

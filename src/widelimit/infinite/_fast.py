@@ -161,11 +161,19 @@ def _twice_around(stage: Stage, side: Side) -> Side:
     return Side(doubled_up(stage.around, side.unit, 2), tape, twice(side.end), side.q)
 
 
-def moved_side(stage: Stage, twice: Side, move: Array) -> Side:
-    """Images by a displacement away."""
-    at = lambda a: moved_by(stage.around, a, move, 1)
-    unit = moved_by(stage.around, twice.unit, move, 2)
-    return Side(unit, jax.tree.map(at, twice.tape), at(twice.end), twice.q)
+def moved_side(
+    stage: Stage, twice: Side, move: Int[Array, " axes"], go: Bool[Array, ""] | None
+) -> Side:
+    """Images by a displacement away, copied in long runs."""
+
+    def runs(move: Int[Array, " axes"]) -> tuple[Array_, Any, Array_]:
+        at = lambda a, tail=1: moved_by(stage.around, a, move, tail)
+        return at(twice.unit, 2), jax.tree.map(at, twice.tape), at(twice.end)
+
+    apart = lambda run, a, tail=1: run.reshape(*run.shape[:-1], -1, *a.shape[a.ndim - tail :])
+    unit, tape, end = written(go, runs, move)
+    tape = jax.tree.map(apart, tape, twice.tape)
+    return Side(apart(unit, twice.unit, 2), tape, apart(end, twice.end), twice.q)
 
 
 def _pooled_tile(
@@ -181,7 +189,7 @@ def _pooled_tile(
 ) -> Parts:
     """Sums over slices of these displacements, with these weights; the second images come twice around."""
     second = along if paired else across
-    moved = functools.partial(moved_side, stage, two)
+    moved = lambda move: moved_side(stage, two, move, go)
 
     def slice_(one: Side, side: Side, scale: Array) -> Parts:
         parts = through(stage, wanted, one, side, second, go)
@@ -191,7 +199,7 @@ def _pooled_tile(
     def some(one: Side) -> Parts:
         def add(i: Array, sums: Parts) -> Parts:
             move, scale = written(go, lambda i: (moves[i], weights[i]), i)
-            return jax.tree.map(jnp.add, sums, slice_(one, written(go, moved, move), scale))
+            return jax.tree.map(jnp.add, sums, slice_(one, moved(move), scale))
 
         first = jax.eval_shape(slice_, one, jax.eval_shape(moved, moves[0]), weights[0])
         blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), first)

@@ -8,21 +8,22 @@ times smaller, and the layers behind the pool go on with it.
 import functools
 import itertools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from widelimit._base.abreast import abreast
-from widelimit._base.compile import lone_jit, quick_jit, wide_jit
+from widelimit._base.compile import quick_jit, wide_jit
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.thresholds import BRIEF_MATRIX, COARSE_ENTRIES, DEVICE_COARSE_ENTRIES
 from widelimit.activations import How
 from widelimit.describe import check_pixels
 from widelimit.layers import AvgPool, Layer, Pool, Serial, Sites, SumPool
 
+from ._coarse import Coarse, Rows, coarse_sums
 from ._demand import demand
 from ._displacements import dealt, displacements
 from ._edges import written
@@ -31,11 +32,7 @@ from ._fast import (
     WELL,
     Parts,
     Side,
-    across,
-    along,
     going,
-    moved_side,
-    through,
 )
 from ._images import Images
 from ._linear_map import Mapped, settled
@@ -46,20 +43,6 @@ from ._plan import Numbers, split
 from ._stage import Stage, circles
 
 Array_ = Float[Array, "..."]
-
-
-class Coarse(NamedTuple):
-    """A first stage that ends with a pool.
-
-    Attributes:
-        stage: What stands before the pool, as slices see it.
-        pool: The window, equal to the stride, along each axis.
-        scale: By what a sum over a window is divided.
-    """
-
-    stage: Stage
-    pool: Sites
-    scale: float
 
 
 @once_for_each_network
@@ -93,60 +76,15 @@ def coarsened(net: Layer, sites: Sites) -> tuple[Coarse, Layer, Layer] | None:
     return Coarse(stage, sizes, math.prod(sizes) if pool.average else 1.0), body, rest
 
 
-@functools.partial(lone_jit, static_argnums=(0, 1, 2))
-def coarse_sums(
-    coarse: Coarse,
-    wanted: tuple[str, ...],
-    paired: bool,
-    one: Side,
-    two: Side,
-    moves: Int[Array, "count axes"],
-    weights: Float[Array, " count"],
-    go: Bool[Array, ""] | None,
-) -> Parts:
-    """Sums of these slices into coarse ones: axes (*displacements, *pixels, n1, n2); `paired`: n1 pairs, n2 = 1.
-
-    The second images come twice around.
-    """
-    stage, k = coarse.stage, len(coarse.pool)
-    second = along if paired else across
-    room = jnp.asarray([n // c for n, c in zip(stage.around, coarse.pool, strict=True)], jnp.int32)
-
-    moved = functools.partial(moved_side, stage, two)
-
-    def slice_(side: Side, scale: Array) -> Parts:
-        weight = along(one.end) * second(side.end * scale)
-        return jax.tree.map(lambda v: weight * v, through(stage, wanted, one, side, second, go))
-
-    def put(total: Array_, value: Array_, move: Array) -> Array_:
-        for offset in itertools.product(*map(range, coarse.pool)):
-            part = value[tuple(slice(a, None, c) for a, c in zip(offset, coarse.pool, strict=True))]
-            away = (move + jnp.asarray(offset, jnp.int32)) // jnp.asarray(coarse.pool, jnp.int32)
-            start = (*(away % room), *(jnp.int32(0),) * (total.ndim - k))
-            here = jax.lax.dynamic_slice(total, start, (*(1,) * k, *total.shape[k:]))
-            total = jax.lax.dynamic_update_slice(total, here + part[(None,) * k], start)
-        return total
-
-    def add(i: Array, sums: Parts) -> Parts:
-        move, scale = written(go, lambda i: (moves[i], weights[i]), i)
-        parts = slice_(written(go, moved, move), scale)
-        return jax.tree.map(lambda t, v: put(t, v, move), sums, parts)
-
-    first = jax.eval_shape(slice_, jax.eval_shape(moved, moves[0]), weights[0])
-    sizes = [n // c for n, c in zip(stage.around, coarse.pool, strict=True)]
-    fine = [n // c for n, c in zip(stage.sites, coarse.pool, strict=True)]
-    blank = jax.tree.map(lambda v: jnp.zeros((*sizes, *fine, *v.shape[-2:]), v.dtype), first)
-    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
-
-
 def coarse_images(
     coarse: Coarse,
+    rows: tuple[Rows, Rows],
     same: bool,
     brief: bool,
     sides: tuple[Side, Side],
     sums: tuple[list[Parts], list[Parts], list[Parts]],
 ) -> Images:
-    """The state behind the pool, from the sums of pairs and of images with themselves.
+    """The state behind the pool, from the sums of pairs and of images with themselves, and which rows those are.
 
     Of what is symmetric half the displacements were summed; the others are the same with images and pixels exchanged.
     """
@@ -156,20 +94,21 @@ def coarse_images(
     listed = order(n1, None if same else n2, own=True)
     cross, own1, own2 = sums
     if same:  # an image with itself is a pair
-        rows = _blocks(cross, coarse, (listed.first, listed.second), exchanged=True)
+        found = _blocks(cross, coarse, rows[0], (listed.first, listed.second), exchanged=True)
     else:
         alone = lambda n: (np.arange(n), np.zeros(n, int))
         heads = [
-            _blocks(own, coarse, alone(n), exchanged=True) for own, n in ((own1, n1), (own2, n2))
+            _blocks(own, coarse, rows[1], alone(n), exchanged=True)
+            for own, n in ((own1, n1), (own2, n2))
         ]
         pairs = np.repeat(np.arange(n1), n2), np.tile(np.arange(n2), n1)
-        found = _blocks(cross, coarse, pairs, exchanged=False)
-        rows = [
-            _listed(own, n1 + n2, v) for own, v in zip(zip(*heads, strict=True), found, strict=True)
+        met = _blocks(cross, coarse, rows[0], pairs, exchanged=False)
+        found = [
+            _listed(own, n1 + n2, v) for own, v in zip(zip(*heads, strict=True), met, strict=True)
         ]
     a = a1 if same else jnp.concatenate([a1, a2])
     meeting = listed.meeting()
-    low, high, ntk = rows
+    low, high, ntk = found
     mapped = Mapped(
         a[meeting.first],
         a[meeting.second],
@@ -191,7 +130,7 @@ def _listed(heads: tuple[Array_ | None, ...], images: int, pairs: Array_ | None)
 
 
 _settled, _briefly_settled = (
-    compiled(coarse_images, static_argnums=(0, 1, 2)) for compiled in (wide_jit, quick_jit)
+    compiled(coarse_images, static_argnums=(0, 1, 2, 3)) for compiled in (wide_jit, quick_jit)
 )
 
 
@@ -208,6 +147,7 @@ def _pooled(end: Array_, coarse: Coarse) -> Array_:
 def _blocks(
     parts: list[Parts],
     coarse: Coarse,
+    rows: Rows,
     pairs: tuple[Int[np.ndarray, " pairs"], Int[np.ndarray, " pairs"]],
     *,
     exchanged: bool,
@@ -224,10 +164,20 @@ def _blocks(
     index = tuple(away[..., i] for i in range(k)) + tuple(places[:, None, i] for i in range(k))
     first, second = pairs
 
+    def whole(given: tuple[Array_, ...]) -> Array_:
+        """All coarse displacements, from the rows of each share."""
+        blank = jnp.zeros(given[0].shape[1:], given[0].dtype)
+        found = [blank] * room[0]
+        for first_row, share in zip(rows.first, given, strict=True):
+            for i in range(rows.count):
+                row = (first_row + i) % room[0]
+                found[row] = share[i] if found[row] is blank else found[row] + share[i]
+        return jnp.stack(found)
+
     def block(given: tuple[Any, ...]) -> Any:
         if given[0] is None:
             return None
-        total = functools.reduce(jnp.add, given)[index]  # (p', r', n1, n2)
+        total = whole(given)[index]  # (p', r', n1, n2)
         flat = total.reshape(*total.shape[:2], -1)
         found = flat[:, :, first * total.shape[3] + second]
         if exchanged:
@@ -255,14 +205,27 @@ def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool
     two = one if x2 is None else programs.side_of(coarse.stage, numbers, x2, going())
     same = x2 is None
 
+    spread = [dealt(*displacements(coarse.stage.around, half=half)) for half in (same, True)]
+    rows = Rows.of(spread[0], coarse.pool[0]), Rows.of(spread[1], coarse.pool[0])
+
     def sums(wanted: tuple[str, ...], first: Side, second: Side, *, own: bool) -> list[Parts]:
-        half = own or same
-        shares = dealt(*displacements(coarse.stage.around, half=half))
-        weighed = [(moves, weights.astype(first.end.dtype)) for moves, weights in shares]
         twice = WELL.twice_around(coarse.stage, second)
-        given = coarse, wanted, own, first, twice
-        calls = [functools.partial(coarse_sums, *given, *m, going()) for m in weighed]
-        return abreast(("coarse", *given[:3], first.end.shape, second.end.shape), calls)
+        given = coarse, wanted, own, rows[own].count
+        calls = [
+            functools.partial(
+                coarse_sums,
+                *given,
+                np.int32(start),
+                first,
+                twice,
+                moves,
+                weights.astype(first.end.dtype),
+                going(),
+            )
+            for start, (moves, weights) in zip(rows[own].first, spread[own], strict=True)
+        ]
+        kind = *given, str(first.end.dtype), first.end.shape, second.end.shape
+        return abreast(kind, calls)
 
     cross = sums(("nngp", "ntk") if ntk else ("nngp",), one, two, own=False)
     own1, own2 = ([] if same else sums(("nngp",), s, s, own=True) for s in (one, two))
@@ -271,4 +234,4 @@ def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool
         pairs * math.prod(coarse.stage.sites) ** 2 // math.prod(coarse.pool) ** 2 <= BRIEF_MATRIX
     )
     rule = _briefly_settled if brief else _settled
-    return rule(coarse, same, brief, (one, two), (cross, own1, own2))
+    return rule(coarse, rows, same, brief, (one, two), (cross, own1, own2))
