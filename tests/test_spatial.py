@@ -16,7 +16,7 @@ from spatial_networks import network
 from widelimit import testing
 from widelimit._base import watch
 from widelimit._base.compile import quick_jit
-from widelimit.infinite import _displacements, _spatial, _tiles
+from widelimit.infinite import _displacements, _spatial, _stages, _tiles
 from widelimit.infinite._demand import demand
 from widelimit.infinite._fast import Programs
 
@@ -178,7 +178,9 @@ class TestLaws:
     def test_any_number_of_cores_shares_what_stands_before_a_pool(self, seed, monkeypatch):
         rng = np.random.default_rng(seed)
         x, y = rng.standard_normal((2, 10, 8, 2)), rng.standard_normal((1, 10, 8, 2))
-        net = wl.Conv(3) >> wl.Phi("relu") >> wl.AvgPool(2) >> wl.GlobalAvgPool() >> wl.Dense()
+        block = wl.Conv(3) >> wl.Phi("relu")
+        net = block >> wl.AvgPool(2) >> block >> wl.GlobalAvgPool() >> wl.Dense()
+        assert _stages.coarsened(net, (10, 8)) is not None
         found = []
         for count in (1, 2, 5):
             monkeypatch.setattr(_displacements, "cores", lambda count=count: count)

@@ -38,9 +38,9 @@ def abreast(kind: Hashable, calls: Sequence[Callable[[], T]]) -> list[T]:
         return [calls[0]()]
     head = [] if kind in _seen else [calls[0]()]
     _seen.add(kind)
-    device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    double, device = bool(jax.config.jax_enable_x64), jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
     rest: list[Future[T]] = [
-        _worker(os.getpid(), number).submit(_as_here, bool(jax.config.jax_enable_x64), device, call)  # pyright: ignore[reportAttributeAccessIssue]
+        _worker(os.getpid(), number).submit(_as_here, double, device, call)
         for number, call in enumerate(calls[len(head) :])
     ]
     return head + [future.result() for future in rest]
