@@ -28,7 +28,7 @@ print(f"one network: within {abs(theta - limit).max() / limit.max():.1%} of the 
 # The deviation falls like the inverse square root of the width.
 
 # %%
-rate = wl.width_convergence(net, x[::8], widths=(50, 400), samples=16)
+rate = wl.width_convergence(net, x[::8], widths=(50, 200), samples=16)
 print(f"error ~ n^({rate.rate:.2f} +- {rate.rate_stderr:.2f})")
 
 # %% [markdown]
