@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 import widelimit as wl
-from widelimit.infinite import _fast, _stage
+from widelimit.infinite import _stage, _tiles
 
 BOUNDS = {"one kernel for all layers": 2.0, "one for each layer": 3.3, "windows apart": 10.0}
 ASKED = 12.0
@@ -38,9 +38,9 @@ def pool(images, depth, pairs):
     """A line for one size of tile."""
     net = wl.cnn(depth=depth, readout="pool")
     x = np.random.default_rng(0).standard_normal((images, 32, 32, 3)).astype(np.float32)
-    _fast.DEVICE_SLICE_PAIRS = pairs
+    _tiles.DEVICE_SLICE_PAIRS = pairs
     stage = _stage.staged(net, (32, 32))[0]
-    side = _fast.tile_side(stage, images)
+    side = _tiles.tile_side(stage, images)
     first, seconds, values = timed(lambda: wl.kernels(net, x))
     entries = wl.cost(net, x).entries
     each = seconds / entries * 1e12
