@@ -26,7 +26,7 @@ def test_it_is_lowered_for_a_gpu(d, stages):
     with jax.enable_x64(True):
         sizes = jax.ShapeDtypeStruct((7 * BLOCK,), jnp.float64)
         v = jax.ShapeDtypeStruct((700, 2), jnp.float64)
-        traced = _fused._multiply.trace(RISING, Shape(stages=stages), None, parts, sizes, v)
+        traced = _fused._multiply.jit.trace(RISING, Shape(stages=stages), None, parts, sizes, v)
         text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "mosaic_gpu" in text
 

@@ -9,6 +9,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base import mesh as devices
+from widelimit._base.ahead import ahead
 from widelimit._base.mesh import BY_ROWS, EVERYWHERE
 from widelimit._base.thresholds import MATVEC_ENTRIES, NEARLY_PARALLEL
 
@@ -54,14 +55,26 @@ def _cut(tree: Any, start: Int[Array, ""], side: int) -> Any:
     return jax.tree.map(lambda a: jax.lax.dynamic_slice_in_dim(a, start, side), tree)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def symmetric_product(plan: Plan, side: int, mesh: Mesh | None, *given: Any) -> Float[Array, "n k"]:
-    """The matrix without its diagonal, times v; every device has its share of the tiles."""
+@ahead(static=3)
+def symmetric_product(
+    plan: Plan,
+    side: int,
+    mesh: Mesh | None,
+    numbers: Numbers,
+    x: Float[Array, "rows d"],
+    v: Float[Array, "n k"],
+    extra: Extra,
+    near: Bool[Array, " tiles"] | None,
+    diagonal: Float[Array, " n"],
+) -> Float[Array, "n k"]:
+    """The matrix with this diagonal, times v; every device has its share of the tiles."""
 
-    def share(*given: Any) -> Float[Array, "n k"]:
+    def share(*given: Any) -> Float[Array, "rows k"]:
         return devices.total(mesh, _share_of_product(plan, side, mesh, *given))
 
-    return devices.spread(mesh, share, EVERYWHERE, EVERYWHERE)(*given)
+    wide = jnp.pad(v, ((0, len(x) - len(v)), (0, 0)))
+    spread = devices.spread(mesh, share, EVERYWHERE, EVERYWHERE)
+    return spread(numbers, x, wide, extra, near)[: len(v)] + diagonal[:, None] * v
 
 
 def _share_of_product(
@@ -131,7 +144,7 @@ def _times(tile: Float[Array, "r c"], v: Float[Array, "n k"], axis: int) -> Floa
     return jnp.matmul(tile if axis == 1 else tile.T, v, precision=precision)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@ahead(static=3)
 def columns(plan: Plan, size: int, mesh: Mesh | None, *given: Any) -> Float[Array, "rows k"]:
     mine = -(-size // devices.count(mesh))
 
@@ -161,7 +174,7 @@ def columns(plan: Plan, size: int, mesh: Mesh | None, *given: Any) -> Float[Arra
     return devices.spread(mesh, share, EVERYWHERE, BY_ROWS)(*given)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@ahead(static=1)
 def some_rows(
     plan: Plan,
     numbers: Numbers,

@@ -1,6 +1,5 @@
 """Products by the kernel for Hopper GPUs: whether it serves, and a look at its first result."""
 
-import functools
 import warnings
 from typing import NamedTuple
 
@@ -8,9 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Float, Float16, Int
+from jaxtyping import Array, Bool, Float, Float16, Int
 
 from widelimit._base import mesh as devices
+from widelimit._base.ahead import ahead
 from widelimit._base.mesh import EVERYWHERE
 from widelimit._base.thresholds import FUSED_COLUMNS, FUSED_ERROR, FUSED_POINTS
 
@@ -58,8 +58,7 @@ class Fused(NamedTuple):
         coefficients = tuple(float(c) for c in powers.coefficients)
         polynomial = Polynomial(float(series.shift), coefficients)
         with jax.enable_x64(True):
-            parts = jax.jit(_hopper.halves)(unit)
-            below = jnp.pad(sizes.astype(jnp.float64), (0, parts.shape[1] - n))
+            parts, below = _filled(unit, sizes)
         return cls(parts, below, polynomial, Shape(stages=4 if d <= 64 else 2), mesh)
 
     @property
@@ -76,6 +75,10 @@ class Fused(NamedTuple):
         how = self.polynomial, self.shape, self.mesh
         return _multiply(*how, self.parts, self.sizes, v)
 
+    def expect(self, v: jax.ShapeDtypeStruct) -> None:
+        """Begin to compile the product with such vectors."""
+        _multiply.prepare(self.polynomial, self.shape, self.mesh, self.parts, self.sizes, v)
+
     def first(
         self, v: Float[Array, "n k"], rows: Int[np.ndarray, " r"], sums: Float[Array, "2 r k"]
     ) -> Float[Array, "n k"] | None:
@@ -89,8 +92,7 @@ class Fused(NamedTuple):
         key = (self.parts.shape, self.polynomial, self.shape)
         try:
             out = self(v)
-            same = bool((out == self(v)).all())
-            error = float((jnp.abs(out[rows] - sums[0]).max(0) / sums[1].max(0)).max())
+            same, error = (found.item() for found in _compared(out, self(v), rows, sums))
             _TRIED[key] = same and error < FUSED_ERROR
             found = f"an error of {error:.1e}" if same else "results that differ from call to call"
         except Exception as error:  # of a backend under construction: anything may be raised
@@ -107,7 +109,27 @@ class Fused(NamedTuple):
         return None
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@jax.jit
+def _filled(
+    unit: Float[Array, "n d"], sizes: Float[Array, " n"]
+) -> tuple[Float16[Array, "2 rows width"], Float[Array, " rows"]]:
+    parts = _hopper.halves(unit)
+    return parts, jnp.pad(sizes.astype(jnp.float64), (0, parts.shape[1] - len(unit)))
+
+
+@jax.jit
+def _compared(
+    out: Float[Array, "n k"],
+    again: Float[Array, "n k"],
+    rows: Int[Array, " r"],
+    sums: Float[Array, "2 r k"],
+) -> tuple[Bool[Array, ""], Float[Array, ""]]:
+    """Whether two products are the same, and how far some rows are off."""
+    error = jnp.abs(out[rows] - sums[0]).max(0) / sums[1].max(0)
+    return (out == again).all(), error.max()
+
+
+@ahead(static=3)
 def _multiply(
     polynomial: Polynomial,
     shape: Shape,

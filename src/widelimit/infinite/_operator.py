@@ -1,10 +1,12 @@
 """A network's kernel matrix as an operator on the device: products without the matrix."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base import mesh as devices
 from widelimit._base.arrays import Inputs, is_jax
@@ -22,10 +24,10 @@ from ._evaluate import Request, fill_up
 from ._fused import Fused
 from ._hopper import served as hopper
 from ._host import second_moments
-from ._plan import without_widths
+from ._plan import Numbers, Plan, without_widths
 from ._powers import all_powers
 from ._products import diagonal
-from ._tile import evaluator
+from ._tile import Extra, evaluator
 
 _TRIED_ROWS = 256  # in which the first product by a device's own kernel is compared
 
@@ -118,10 +120,9 @@ class NetworkGram:
             or not hopper()
         ):
             return None
-        points = as_points(self._x[: self.size])
-        edge = evaluator(self._plan, self._numbers, self._extra).sizes(points)
-        edge = jnp.broadcast_to(jnp.asarray(edge), (self.size,))
-        return Fused.of(points.unit, edge, getattr(profiles, kind), self.mesh)
+        given = self._numbers, self._x, self._extra
+        unit, edge = _units(self._plan, self.size, *given)
+        return Fused.of(unit, edge, getattr(profiles, kind), self.mesh)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -142,17 +143,36 @@ class NetworkGram:
                 raise ValueError(f"v must have {self.size} rows, got shape {given.shape}.")
             columns = given.reshape(self.size, -1)
             out = self._by_kernel(columns)
-            if out is None:
-                out = self._by_tiles(columns)
-            out = (out + self._diagonal[:, None] * columns).reshape(given.shape)
+            out = self._by_tiles(columns) if out is None else _plus(out, self._diagonal, columns)
+            out = out.reshape(given.shape)
             return out if is_jax(v) else np.asarray(out)
 
+    def expect(self, columns: int) -> None:
+        """Products with so many vectors will be asked for: they are compiled while there is other work."""
+        if self.mesh is not None:
+            return
+        of, fused = jax.ShapeDtypeStruct, self._fused
+        careful = self._near is not None and not self.rough
+        if fused is not None and not careful and fused.serves(columns):
+            v = of((self.size, columns), np.float64)
+            fused.expect(v)
+            if not fused.tried:
+                given = self._numbers, self._x, self._tried_rows, v, self._extra
+                some_rows.prepare(self._plan, *given)
+            return
+        near, v = None if self.rough else self._near, of((self.size, columns), np.float64)
+        given = self._numbers, self._x, v, self._extra, near, self._diagonal
+        symmetric_product.prepare(self._plan, self._side, self.mesh, *given)
+
+    @property
+    def _tried_rows(self) -> Int[np.ndarray, " rows"]:
+        """Where the first product by the device's own kernel is compared."""
+        return np.unique(np.linspace(0, self.size - 1, _TRIED_ROWS).astype(np.int32))
+
     def _by_tiles(self, columns: Float[Array, "n k"]) -> Float[Array, "n k"]:
-        below = ((0, len(self._x) - self.size), (0, 0))
-        wide, how = jnp.pad(columns, below), (self._plan, self._side, self.mesh)
-        near = None if self.rough else self._near
-        out = symmetric_product(*how, self._numbers, self._x, wide, self._extra, near)
-        return out[: self.size]
+        near, how = None if self.rough else self._near, (self._plan, self._side, self.mesh)
+        given = self._numbers, self._x, columns, self._extra, near, self._diagonal
+        return symmetric_product(*how, *given)
 
     def _by_kernel(self, columns: Float[Array, "n k"]) -> Float[Array, "n k"] | None:
         """The same by the device's own kernel, whose first product is checked; None: not served."""
@@ -162,7 +182,7 @@ class NetworkGram:
             return None
         if fused.tried:
             return fused(columns)
-        chosen = np.unique(np.linspace(0, self.size - 1, _TRIED_ROWS).astype(np.int32))
+        chosen = self._tried_rows
         given = self._numbers, self._x, chosen, columns, self._extra
         return fused.first(columns, chosen, some_rows(self._plan, *given))
 
@@ -181,6 +201,23 @@ class NetworkGram:
     def diagonal(self) -> Float[Array, " n"]:
         """The diagonal of K, in float64."""
         return self._diagonal
+
+
+@jax.jit
+def _plus(
+    out: Float[Array, "n k"], diagonal: Float[Array, " n"], v: Float[Array, "n k"]
+) -> Float[Array, "n k"]:
+    return out + diagonal[:, None] * v
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _units(
+    plan: Plan, size: int, numbers: Numbers, x: Float[Array, "rows d"], extra: Extra
+) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
+    """Unit vectors, and the roots of the kernel of each point with itself."""
+    points = as_points(x[:size])
+    edge = evaluator(plan, numbers, extra).sizes(points)
+    return points.unit, jnp.broadcast_to(jnp.asarray(edge), (size,))
 
 
 def _fits(sizes: Float[np.ndarray, " sizes"]) -> bool:

@@ -83,7 +83,7 @@ class System:
         self.gram, self.exact = gram, exact or gram
         self._host = _ridge(ridge, gram.size)
         self._ridge = gram.vector(self._host)[:, None]
-        self._wanted, self._key = rank, key
+        self._wanted, self._key, self._expected = rank, key, 1
 
     def solve(
         self,
@@ -107,7 +107,11 @@ class System:
         start = time.perf_counter()
         mesh = getattr(self.gram, "mesh", None)
         saved = Checkpoint.at(checkpoint, b, self._host, tolerance, mesh=mesh)
+        self._expected = b.reshape(len(b), -1).shape[1]
         with jax.enable_x64(True):
+            for matrix in (self.gram, self.exact):
+                if hasattr(matrix, "expect"):
+                    matrix.expect(self._expected)  # pyright: ignore[reportAttributeAccessIssue]
             run = _Run(self, b.reshape(len(b), -1), max_steps, callback, saved)
             try:
                 x, residual = run.until(tolerance)
@@ -136,7 +140,7 @@ class System:
         if not rank:
             return None
         if not host:
-            return Nystrom(gram, self._ridge[:, 0], rank, key=self._key)  # pyright: ignore[reportArgumentType]
+            return Nystrom(gram, self._ridge[:, 0], rank, key=self._key, columns=self._expected)  # pyright: ignore[reportArgumentType]
         self._low = low = partial_cholesky(gram, rank, key=self._key)
         return Preconditioner.of(low, self._host) if len(low.pivots) else None
 
@@ -180,11 +184,11 @@ class System:
 
     def product(self, v: Columns) -> Columns:
         """A v."""
-        return self.gram @ v + self._ridge * v
+        return steps_on(isinstance(v, np.ndarray)).plus(self.gram @ v, self._ridge, v)
 
     def residual(self, b: Columns, x: Columns) -> Columns:
         """The residual b - A x, carefully."""
-        return b - (self.exact @ x + self._ridge * x)
+        return steps_on(isinstance(x, np.ndarray)).residual(b, self.exact @ x, self._ridge, x)
 
 
 class _Run:
@@ -237,7 +241,7 @@ class _Run:
         """An approximate solution of A d = left."""
         step = steps_on(isinstance(self.b, np.ndarray))
         d, r, p = inner or (0 * left, left, self.system.inverse(left))
-        rz = (r * self.system.inverse(r)).sum(0)
+        rz = step.dot(r, p if inner is None else self.system.inverse(r))
         limit, size = goal * _norms(left), _norms(r)
         done = d, r, p
         try:
@@ -276,4 +280,4 @@ class _Run:
 
 
 def _norms(v: Columns) -> Float[np.ndarray, " k"]:
-    return np.sqrt(np.asarray((v * v).sum(0)))
+    return np.sqrt(np.asarray(steps_on(isinstance(v, np.ndarray)).dot(v, v)))

@@ -1,7 +1,6 @@
 r"""A preconditioner on the device: the matrix as some of its columns know it."""
 
 import copy
-import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base import mesh as devices
+from widelimit._base.ahead import ahead
 from widelimit._base.keys import as_generator
 from widelimit._base.mesh import BY_ROWS, EVERYWHERE
 from widelimit._base.types import Seed
@@ -34,26 +34,47 @@ class Nystrom:
         ridge: One number for each row.
         rank: The number of points S.
         key: Of their choice.
+        columns: How many vectors at once are expected.
     """
 
     def __init__(
-        self, gram: KernelOperator, ridge: Float[Array, " n"], rank: int, *, key: Seed = 0
+        self,
+        gram: KernelOperator,
+        ridge: Float[Array, " n"],
+        rank: int,
+        *,
+        key: Seed = 0,
+        columns: int = 1,
     ):
         chosen = as_generator(key).choice(gram.size, min(rank, gram.size), replace=False)
         self._mesh = mesh = getattr(gram, "mesh", None)
-        with jax.enable_x64(True):
-            columns = gram.columns(chosen) if mesh is None else gram.shared_columns(chosen)  # pyright: ignore[reportAttributeAccessIssue]
-            core = _core(mesh, columns, chosen.astype(np.int32))
-            self._factor = _factor(mesh, columns, core)  # in the memory of the columns
-            diagonal = gram.diagonal()
-            self._left = _left(mesh, self._factor, diagonal)
-            self._least = 1e-12 * jnp.max(diagonal)
         self.rank = len(chosen)
+        with jax.enable_x64(True):
+            self._prepare(gram, columns)
+            some = gram.columns(chosen) if mesh is None else gram.shared_columns(chosen)  # pyright: ignore[reportAttributeAccessIssue]
+            core = _core(mesh, some, chosen.astype(np.int32))
+            self._factor = _factor(mesh, some, core)  # in the memory of the columns
+            self._known = gram.diagonal()
+            self._left = _left(mesh, self._factor, self._known)
         self._shift(ridge)
+
+    def _prepare(self, gram: KernelOperator, vectors: int) -> None:
+        """Begin to compile what will be needed once the columns are there."""
+        dtype = getattr(gram, "precision", None)
+        if self._mesh is not None or dtype is None:
+            return
+        of = jax.ShapeDtypeStruct
+        columns, row = of((gram.size, self.rank), dtype), of((gram.size,), np.float64)
+        core, chosen = of((self.rank, self.rank), np.float64), of((self.rank,), np.int32)
+        _core.prepare(None, columns, chosen)
+        _factor.prepare(None, columns, core)
+        _left.prepare(None, columns, row)
+        _inner.prepare(None, columns, row)
+        _apply.prepare(None, columns, row, core, of((gram.size, vectors), np.float64))
 
     def _shift(self, ridge: Float[Array, " n"]) -> None:
         with jax.enable_x64(True):
-            self._s = jnp.maximum(ridge + self._left, self._least)
+            self._s = _positive(ridge, self._left, self._known)
             self._inner = _inner(self._mesh, self._factor, self._s)
 
     def shifted(self, ridge: Float[Array, " n"]) -> "Nystrom":
@@ -105,7 +126,7 @@ def _over_blocks(n: int, function: Callable[[_Block, Array], Array], start: Arra
 Devices = Mesh | None
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@ahead(static=1)
 def _core(
     mesh: Devices, columns: Float[Array, "n r"], chosen: Int[Array, " r"]
 ) -> Float[Array, "r r"]:
@@ -120,7 +141,7 @@ def _core(
     return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(columns, chosen)
 
 
-@functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
+@ahead(static=1, donated=(1,))
 def _factor(
     mesh: Devices, columns: Float[Array, "n r"], core: Float[Array, "r r"]
 ) -> Float[Array, "n r"]:
@@ -135,7 +156,7 @@ def _factor(
     return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), BY_ROWS)(columns, core)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@ahead(static=1)
 def _left(
     mesh: Devices, factor: Float[Array, "n r"], diagonal: Float[Array, " size"]
 ) -> Float[Array, " size"]:
@@ -153,7 +174,14 @@ def _left(
     return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(factor, diagonal)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@jax.jit
+def _positive(
+    ridge: Float[Array, " n"], left: Float[Array, " n"], diagonal: Float[Array, " n"]
+) -> Float[Array, " n"]:
+    return jnp.maximum(ridge + left, 1e-12 * jnp.max(diagonal))
+
+
+@ahead(static=1)
 def _inner(
     mesh: Devices, factor: Float[Array, "n r"], s: Float[Array, " size"]
 ) -> Float[Array, "r r"]:
@@ -174,7 +202,7 @@ def _inner(
     return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(factor, s)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@ahead(static=1)
 def _diagonal(
     mesh: Devices,
     factor: Float[Array, "n r"],
@@ -202,7 +230,7 @@ def _times(block: Float[Array, "m r"], v: Float[Array, "_ k"], axis: int) -> Flo
     return block @ v if axis == 1 else block.T @ v
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@ahead(static=1)
 def _apply(
     mesh: Devices,
     factor: Float[Array, "n r"],

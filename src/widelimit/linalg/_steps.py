@@ -13,6 +13,7 @@ from widelimit._base.types import Tensor
 
 Columns = Float[Tensor, "n k"]
 Row = Float[Tensor, " k"]
+Ridge = Float[Tensor, "n 1"]
 
 
 class Steps(NamedTuple):
@@ -21,10 +22,16 @@ class Steps(NamedTuple):
     Attributes:
         advance: Along a direction, to where the residual is least.
         turn: To the next direction.
+        dot: Inner products of columns.
+        plus: K v + ridge v.
+        residual: b - K x - ridge x.
     """
 
     advance: Callable[..., Any]
     turn: Callable[..., Any]
+    dot: Callable[..., Any]
+    plus: Callable[..., Any]
+    residual: Callable[..., Any]
 
 
 @functools.cache
@@ -47,4 +54,14 @@ def steps_on(host: bool) -> Steps:
         rz = (r * z).sum(0)
         return z + ratio(rz, before) * p, rz
 
-    return Steps(advance, turn) if host else Steps(jax.jit(advance), jax.jit(turn))
+    def dot(u: Columns, v: Columns) -> Row:
+        return (u * v).sum(0)
+
+    def plus(product: Columns, ridge: Ridge, v: Columns) -> Columns:
+        return product + ridge * v
+
+    def residual(b: Columns, product: Columns, ridge: Ridge, x: Columns) -> Columns:
+        return b - plus(product, ridge, x)
+
+    all_ = advance, turn, dot, plus, residual
+    return Steps(*all_) if host else Steps(*map(jax.jit, all_))
