@@ -10,6 +10,11 @@ import zlib
 from collections import Counter
 from pathlib import Path
 
+import hypothesis
+import jax
+import jaxtyping
+import pytest
+
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Programs of a test run once or twice: code that is compiled well would never earn back its compilation.
 os.environ["XLA_FLAGS"] = (
@@ -29,11 +34,6 @@ def _xla_knows(option):
 
 if _xla_knows("xla_cpu_use_fusion_emitters"):  # they take a quarter of a run's time to compile
     os.environ["XLA_FLAGS"] += " --xla_cpu_use_fusion_emitters=false"
-
-import hypothesis
-import jax
-import jaxtyping
-import pytest
 
 # The same examples on every run and every machine.
 hypothesis.settings.register_profile("reproducible", derandomize=True, deadline=None)
