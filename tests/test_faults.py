@@ -626,7 +626,7 @@ def test_an_absurd_depth_is_announced(monkeypatch):
 
 def test_random_calls_are_answered_or_refused():
     script = Path(__file__).with_name("fuzz.py")
-    words = [sys.executable, str(script), "300", "7", "--few-programs"]
+    words = [sys.executable, str(script), "500", "7", "--few-programs"]
     found = subprocess.run(words, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr[-2000:]
 
