@@ -62,6 +62,22 @@ def test_single_precision(name):
     assert max(errors(CASES[name], np.float32)) < 1e-6
 
 
+@pytest.mark.parametrize("activation", ["erf", "sin", "tanh", "relu"])
+@pytest.mark.parametrize("front", [wl.Identity(), wl.Conv(2, stride=2)], ids=["slices", "blocks"])
+def test_pools_whose_terms_cancel_keep_single_precision(activation, front, seed):
+    """Correlations between the pixels of noise have either sign: their mean is a hundredth of a variance."""
+    x = np.random.default_rng(seed).standard_normal((4, 10, 9, 3)).astype(np.float32)
+    phi = wl.Phi(activation)
+    pooled = wl.GlobalAvgPool() >> wl.Dense()
+    read = (
+        pooled if front == wl.Identity() else wl.Sum(pooled, wl.Flatten() >> wl.Dense(w_std=0.01))
+    )
+    net = front >> wl.Conv(3) >> phi >> wl.Conv(3) >> phi >> read
+    found, exact = (wl.kernels(net, x.astype(dtype)) for dtype in (np.float32, np.float64))
+    for one, other in zip(found, exact, strict=True):
+        assert abs(one - other).max() < 1e-6 * abs(other).max()
+
+
 @pytest.fixture(scope="module")
 def images():
     return np.random.default_rng(0).standard_normal((3, 4, 3, 2))
@@ -174,6 +190,8 @@ class TestLaws:
         found = [wl.kernels(net, x), wl.kernels(net, x, y), wl.kernels(net, y, x)]
         for one, other in zip(found, expected, strict=True):
             assert close(one, other)
+        for matrix in (*expected[0], *found[0]):
+            np.testing.assert_array_equal(matrix, matrix.T)
 
     def test_any_number_of_cores_shares_what_stands_before_a_pool(self, seed, monkeypatch):
         rng = np.random.default_rng(seed)

@@ -48,6 +48,9 @@ SLICE_ROWS = (
 )
 FLAT_SIDE = 64  # images; side of a flattened tile, which consists of
 FLAT_GROUP = 16  # images; squares of this side, one after the other
+SUMMED_ABREAST = (
+    16  # shares in which pixels are summed: one long sum in single precision loses a digit
+)
 DIAGONAL_IMAGES = 128  # images that meet themselves at once
 SLICE_UNROLLED = 6  # repetitions; beyond, a loop compiles faster than it runs slower
 DEVICE_SLICE_PAIRS = (

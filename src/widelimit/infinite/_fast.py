@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.compile import lone_jit, quick_jit
 from widelimit._base.numerics import safe_divide, safe_sqrt
+from widelimit._base.thresholds import SUMMED_ABREAST
 from widelimit.activations import How
 from widelimit.interpret import interpret
 
@@ -67,7 +68,10 @@ def _side_of(stage: Stage, numbers: Numbers, x: Array_, go: Bool[Array, ""] | No
     return Side(unit, tape, end.astype(x.dtype), total**2)
 
 
+# 1 - rho, 1 + rho (None: rho >= 0 is known), and the tangent kernel.
 Parts = tuple[Array_, Array_ | None, Array_ | None]
+# The same, summed over slices; a pool of correlations of either sign sums them instead: None, rho, tangent kernel.
+Sums = Parts | tuple[None, Array_, Array_ | None]
 
 
 def along(a: Array_) -> Array_:
@@ -186,18 +190,23 @@ def _pooled_tile(
     moves: Int[Array, "count axes"],
     weights: Float[Array, " count"],
     go: Bool[Array, ""] | None,
-) -> Parts:
-    """Sums over slices of these displacements, with these weights; the second images come twice around."""
+) -> Sums:
+    """Sums over slices of these displacements, with these weights; the second images come twice around.
+
+    Nothing behind a pool looks at 1 - rho. So where correlations have either sign, they are summed themselves: their
+    mean is far smaller than they are, and would be lost in 1 - rho.
+    """
     second = along if paired else across
     moved = lambda move: moved_side(stage, two, move, go)
 
-    def slice_(one: Side, side: Side, scale: Array) -> Parts:
-        parts = through(stage, wanted, one, side, second, go)
+    def slice_(one: Side, side: Side, scale: Array) -> Sums:
+        minus, above, ntk = through(stage, wanted, one, side, second, go)
+        parts = (minus, None, ntk) if above is None else (None, (above - minus) / 2, ntk)
         weight = along(one.end) * second(side.end * scale)
         return jax.tree.map(lambda v: weight * v, parts)
 
-    def some(one: Side) -> Parts:
-        def add(i: Array, sums: Parts) -> Parts:
+    def some(one: Side) -> Sums:
+        def add(i: Array, sums: Sums) -> Sums:
             move, scale = written(go, lambda i: (moves[i], weights[i]), i)
             return jax.tree.map(jnp.add, sums, slice_(one, moved(move), scale))
 
@@ -215,11 +224,17 @@ def _pooled_tile(
 
 
 def _summed(parts: Array_) -> Array_:
-    """Over all pixels, as a product with ones: XLA's sums along outer axes are slow on a CPU."""
+    """Over all pixels: some of them side by side, whose sums a product with ones adds.
+
+    XLA's sums along outer axes are slow on a CPU, and one long sum in single precision loses a digit.
+    """
     n1, n2 = parts.shape[-2:]
     flat = parts.reshape(-1, n1 * n2)
-    ones = jnp.ones((1, len(flat)), parts.dtype)
-    return jnp.matmul(ones, flat, precision="highest").reshape(n1, n2)
+    rows = -(-len(flat) // SUMMED_ABREAST)
+    blocks = [flat[i : i + rows] for i in range(0, len(flat), rows)]
+    blocks[-1] = jnp.pad(blocks[-1], ((0, rows - len(blocks[-1])), (0, 0)))
+    ones = jnp.ones((1, rows), parts.dtype)
+    return jnp.matmul(ones, sum(blocks[1:], blocks[0]), precision="highest").reshape(n1, n2)
 
 
 def _behind(
@@ -229,17 +244,22 @@ def _behind(
     paired: bool,
     numbers: Numbers,
     sizes: tuple[Array_, Array_],
-    shares: list[Parts],
+    shares: list[Sums],
 ) -> tuple[Array_, ...]:
     """The kernels from the sums over slices, of which each core had a share.
 
     `folded`: half the displacements were summed; the others are the same with the images exchanged.
     """
-    minus, above, ntk = jax.tree.map(lambda *v: sum(v[1:], v[0]), *shares)
+    total: Sums = jax.tree.map(lambda *v: sum(v[1:], v[0]), *shares)
     if folded:
         whole = (lambda v: 2 * v) if paired else lambda v: v + v.T
-        minus, above, ntk = jax.tree.map(whole, (minus, above, ntk))
-    theta = jnp.zeros_like(minus) if ntk is None else ntk
+        total = jax.tree.map(whole, total)
+    minus, above, ntk = total
+    if minus is None:
+        assert above is not None
+        rho = above.astype(jnp.float64)
+        minus, above = 1 - rho, 1 + rho
+    theta = jnp.zeros_like(minus) if ntk is None else ntk.astype(minus.dtype)
     second = along(sizes[1]) if paired else across(sizes[1])
     pair = Pair(along(sizes[0]), second, minus, above, theta)
     out = interpret(join(stage.tail, numbers), pair)

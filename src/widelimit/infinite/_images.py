@@ -91,6 +91,13 @@ class Images(State, eqx.Module):
         meeting = dataclasses.replace(self.meeting, images=0)
         return dataclasses.replace(self, meeting=meeting)
 
+    def _rounded(self, dtype: Any) -> Self:
+        """Matrices of this precision."""
+        pairs = self.pairs
+        above = None if pairs.above is None else pairs.above.astype(dtype)
+        minus, ntk = pairs.minus.astype(dtype), pairs.ntk.astype(dtype)
+        return self._of(dataclasses.replace(pairs, minus=minus, above=above, ntk=ntk))
+
     def _hidden(self) -> Self:
         """Nothing where the masks say so."""
         return self._of(block.hidden(self.pairs, self.one.mask, self.two.mask))
@@ -224,7 +231,7 @@ class Images(State, eqx.Module):
         learnt = lambda state: state.trained() if trained else state
         seen, keys = learnt(queries.scaled(gain)), learnt(queries)
         summed = keys.multiplied([keys, self]).mapped(LinearMap.of(Whole(average=False)))
-        return seen.multiplied([seen, summed])
+        return seen.multiplied([seen, summed._rounded(seen.pairs.minus.dtype)])
 
     def _attention(self, weights: str, gain: Scalar) -> Matrices:
         """The attention weights of each input, which its own block makes."""
@@ -252,7 +259,9 @@ def _met(how: Callable[[list[Pair]], Pair], parts: Sequence[S]) -> S:
     """Signals that became one."""
     with jax.enable_x64(True):
         doubt = sum((part.doubt for part in parts[1:]), parts[0].doubt)
-        return dataclasses.replace(parts[0], pairs=how([part.pairs for part in parts]), doubt=doubt)
+        finest = max((part.pairs.minus.dtype for part in parts), key=lambda dtype: dtype.itemsize)
+        pairs = how([part._rounded(finest).pairs for part in parts])
+        return dataclasses.replace(parts[0], pairs=pairs, doubt=doubt)
 
 
 def _stepped(form: Any, numbers: Any, state: Images) -> Images:

@@ -88,16 +88,19 @@ def _sides(block: Pair, matrices: Matrices, meeting: Meeting) -> tuple[_Side, _S
     return taken(meeting.first), taken(meeting.second)
 
 
-def _sums(block: Pair, one: _Side, two: _Side) -> Mapped:
-    right = jnp.swapaxes(two.matrix, 1, 2)
+def _both(one: _Side, two: _Side, v: Array_) -> Array_:
+    return _product(_product(one.matrix, v), jnp.swapaxes(two.matrix, 1, 2))
 
-    def both(v: Array_) -> Array_:
-        return _product(_product(one.matrix, v), right)
 
-    low, high = both(block.minus), None if block.above is None else both(block.above)
+def _tangent(block: Pair, one: _Side, two: _Side, like: Array_) -> Array_:
     untrained = block.ntk.size < block.minus.size  # then it is 0
-    ntk = jnp.zeros_like(low) if untrained else both(block.ntk)
-    return Mapped(one.total, two.total, low, high, ntk)
+    return jnp.zeros_like(like) if untrained else _both(one, two, block.ntk)
+
+
+def _sums(block: Pair, one: _Side, two: _Side) -> Mapped:
+    low = _both(one, two, block.minus)
+    high = None if block.above is None else _both(one, two, block.above)
+    return Mapped(one.total, two.total, low, high, _tangent(block, one, two, low))
 
 
 def mapped(
@@ -106,9 +109,9 @@ def mapped(
     """The block behind a linear map, and how far rounding may have moved the angles of each pair, on average."""
     with jax.enable_x64(True):
         sides = _sides(block, matrices, meeting)
-        sums = _sums(block, *sides)
         if not meeting.images:
-            return _bounded(sums, *sides, block.how, positive=matrices.positive), 0.0
+            return _bounded(block, *sides, positive=matrices.positive), 0.0
+        sums = _sums(block, *sides)
         known = block.above is None and matrices.positive
         out, doubt = settled(sums, meeting, positive=matrices.positive, known=known, how=block.how)
         single = block.minus.dtype == jnp.float32  # where it matters, float64 is used instead
@@ -217,14 +220,18 @@ def _refined(
     return dataclasses.replace(out, minus=out.minus.at[:, pixels, pixels].set(minus))
 
 
-def _bounded(sums: Mapped, one: _Side, two: _Side, how: How, *, positive: bool) -> Pair:
-    """Normalised by what variances are at most: enough where only covariances are wanted."""
+def _bounded(block: Pair, one: _Side, two: _Side, *, positive: bool) -> Pair:
+    """Normalised by what variances are at most: enough where only covariances are wanted.
+
+    Those of either sign may nearly cancel: they are summed themselves, and a single output has them in float64.
+    """
     most1, most2 = one.most[:, :, None], two.most[:, None, :]
-    over = outer(_inverse(most1), _inverse(most2), sums.low)
-    q1, q2, ntk = most1**2, most2**2, over * sums.ntk
-    if not positive:
-        covariance = (sums.a1[:, :, None] * sums.a2[:, None, :]).astype(sums.low.dtype)
-        rho = over * (covariance - sums.low)
-        return Pair(q1, q2, 1 - rho, 1 + rho, ntk, how)
-    above = None if sums.high is None else over * sums.high
-    return Pair(q1, q2, over * sums.low, above, ntk, how)
+    over = outer(_inverse(most1), _inverse(most2), block.minus)
+    alike = positive and block.above is None
+    met = over * _both(one, two, block.minus if alike else block.rho)
+    ntk = over * _tangent(block, one, two, met)
+    if alike:
+        return Pair(most1**2, most2**2, met, None, ntk, block.how)
+    if met.shape[1:] == (1, 1):
+        met, ntk = met.astype(jnp.float64), ntk.astype(jnp.float64)
+    return Pair(most1**2, most2**2, 1 - met, 1 + met, ntk, block.how)

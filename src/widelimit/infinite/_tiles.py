@@ -132,14 +132,19 @@ def _flattened(
     kind = *given[:3], rows, columns, most, two is None, str(one.groups[0].end.dtype)
     found = abreast((*kind, programs is WELL), [functools.partial(call, some) for some in shares])
 
+    above = np.triu_indices(rows, 1)
+
     def finish() -> tuple[np.ndarray, ...]:
         out = [np.empty((one.used * rows, other.used * columns), v.dtype) for v in found[0]]
         for share, squares in zip(shares, found, strict=True):
             for to, square in zip(out, map(np.asarray, squares), strict=True):
                 for (a, b), part in zip(share, square, strict=False):
-                    to[a * rows : (a + 1) * rows, b * columns : (b + 1) * columns] = part
+                    place = to[a * rows : (a + 1) * rows, b * columns : (b + 1) * columns]
+                    place[...] = part
                     if two is None and a > b:
                         to[b * rows : (b + 1) * rows, a * rows : (a + 1) * rows] = part.T
+                    elif two is None and not paired:  # an image with itself: to the last bit
+                        place[above] = place.T[above]
         return tuple(out)
 
     return finish
