@@ -27,6 +27,7 @@ NETS = {
     "conv circular": (wl.Conv(3, padding="circular", stride=2) >> RELU >> POOL, (5, 3, 1)),
     "conv 3d": (wl.Conv((2, 1, 2), b_std=0.1) >> RELU >> POOL, (2, 3, 2, 2)),
     "conv large": (wl.Conv(11, padding="circular") >> RELU >> POOL, (5, 2)),
+    "conv beyond": (wl.Conv((2, 5), b_std=0.2) >> RELU >> wl.Conv(5) >> RELU >> POOL, (3, 1, 2)),
     "pixels kept": (wl.Conv(3, b_std=0.2) >> RELU >> wl.Conv(2), (4, 2)),
     "dense": (wl.Dense(b_std=0.3) >> RELU >> wl.Dense() >> RELU >> POOL, (3, 2, 2)),
     "local": (wl.ConvLocal(3, stride=2, b_std=0.4) >> RELU >> wl.ConvLocal(2) >> RELU >> POOL, (4, 3, 2)),

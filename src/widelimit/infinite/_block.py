@@ -100,6 +100,7 @@ def _inverse(total: Array_) -> Array_:
 def _diagonal_sums(value: Array_, window: Window, sites: Sites) -> Array_:
     """Sums over the taps that read both pixels, the same tap on both sides."""
     table = flat_table(window.tables(sites), sites)
+    table = table[:, (table >= 0).any(axis=0)]  # taps beyond a small image read nothing
     found = [_constant(places) for places in table.T]
     moves = [move for move in found if move is not None]
     if len(table) == math.prod(sites) and len(moves) == len(found):
@@ -115,7 +116,7 @@ def _diagonal_sums(value: Array_, window: Window, sites: Sites) -> Array_:
 def _constant(places: Int[np.ndarray, " pixels"]) -> int | None:
     """By how much a tap moves all pixels that it reads, in row-major order; None where not by one number."""
     moves = np.unique((places - np.arange(len(places)))[places >= 0])
-    return int(moves[0]) if len(moves) == 1 else None if len(moves) else 0
+    return int(moves[0]) if len(moves) == 1 else None
 
 
 def _by_moves(value: Array_, table: Table, moves: Sequence[int]) -> Array_:
@@ -127,7 +128,7 @@ def _by_moves(value: Array_, table: Table, moves: Sequence[int]) -> Array_:
     for move, places in zip(moves, table.T, strict=True):
         reads = slice(room + move, room + move + pixels)
         part, there = wide[:, reads, reads], (places >= 0).astype(value.dtype)
-        if move:
+        if not there.all():
             part = part * there[None, :, None] * there[None, None, :]
         total = part if total is None else total + part
     assert total is not None

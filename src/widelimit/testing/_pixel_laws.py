@@ -128,6 +128,21 @@ def single_taps_on_constant_images_are_an_mlp(rng: np.random.Generator) -> Same:
     return Same(net, np.repeat(x[:, None], 4, axis=1), mlp, x)
 
 
+def windows_on_one_pixel_are_dense(rng: np.random.Generator) -> Same:
+    """Of a window on a single pixel, by slices, one tap of three reads something."""
+    x = rng.standard_normal((3, 2))
+    net = lambda layer: Repeat(layer >> _RELU, 2)
+    mlp = net(Dense(w_std=1.2 / 3**0.5, b_std=0.1)) >> Dense()
+    return Same(net(Conv(3, w_std=1.2, b_std=0.1)) >> _POOL, x[:, None], mlp, x)
+
+
+def taps_beyond_the_image_read_nothing(rng: np.random.Generator) -> Same:
+    """A window wider than the image, with pixels taken as a map, is a narrower one of smaller weights."""
+    block = lambda width, std: Repeat(Conv((2, width), w_std=std, b_std=0.2) >> _RELU, 2)
+    wide = block(5, 1.2) >> Resize((3, 1)) >> _POOL
+    return _on(rng.standard_normal((2, 3, 1, 2)), wide, block(1, 1.2 / 5**0.5) >> _POOL)
+
+
 def circular_networks_do_not_see_shifts(rng: np.random.Generator) -> Same:
     """Circular windows with a global pool are invariant to shifts."""
     x = rng.standard_normal((2, 4, 3, 2))
@@ -244,6 +259,8 @@ def a_graph_of_a_ring_is_a_circular_window(rng: np.random.Generator) -> Same:
 RELATIONS: tuple[Relation, ...] = (
     window_of_the_image_is_flatten,
     single_taps_on_constant_images_are_an_mlp,
+    taps_beyond_the_image_read_nothing,
+    windows_on_one_pixel_are_dense,
     circular_networks_do_not_see_shifts,
     global_pool_is_a_pool_of_the_image,
     pools_chain,
