@@ -243,15 +243,10 @@ def device():
 
 def inside(only, jobs):
     """In a process of its own: the errors of one library, printed as JSON."""
-    import types
-
     if jobs:
         print(json.dumps({"errors": measure(our_kernels, only)}))
         return
 
-    sys.modules["neural_tangents.experimental"] = types.ModuleType(
-        "experimental"
-    )  # needs TensorFlow
     import jax
 
     made = f"neural-tangents 0.6.5, JAX {jax.__version__}, {platform.machine()}"
