@@ -6,11 +6,14 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 
 import widelimit as wl
 from widelimit import testing
+from widelimit.activations import Cov
+from widelimit.activations._shares import Shares, gate_mean_dot, ramp_mean_dot
 
 PAIR = np.array([[1.0, 2.0], [2.0, 1.0]])
 
@@ -200,3 +203,33 @@ def test_very_unequal_norms(name, lean, second):
         k = wl.nngp(wl.mlp(1, name), np.array([[1.0], [tiny]]))
         found = k[0, 1] / math.sqrt(k[0, 0]) / math.sqrt(k[1, 1])
         assert found == pytest.approx(lean / math.sqrt(second), rel=1e-10), tiny
+
+
+@pytest.mark.parametrize("activation", ["gelu", "silu"])
+@pytest.mark.parametrize("norm", [1e20, 1e60, 1e140])
+def test_multiples_of_large_inputs_with_a_bias(activation, norm):
+    """There both are x times a step, so the kernel of x and 2 x is twice that of x; a bias moves them apart by 1/q."""
+    x = norm * np.ones((1, 4))
+    found = wl.ntk(wl.mlp(10, activation, b_std=0.1), np.concatenate([x, 2 * x]))
+    np.testing.assert_allclose(found / found[0, 0], [[1, 2], [2, 4]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("q", [1e-3, 1.0, 1e4, 1e10, 1e60, 1e120])
+@pytest.mark.parametrize("minus", [1e-40, 1e-20, 1e-10, 1e-3, 0.3])
+def test_means_of_slopes_against_many_digits(q, minus):
+    """From the antiderivatives, whose differences 200 digits leave something of."""
+    q1, q2 = q, 4 * q
+    with jax.enable_x64(True):
+        one = lambda value: jnp.asarray([[value]])
+        shares = Shares.of(Cov(one(q1), one(q2), one(minus), one(2 - minus)), 1.0)
+        found = [float(f(shares)[0, 0]) for f in (gate_mean_dot, ramp_mean_dot)]
+    with mpmath.workdps(200):
+        a, b, low = mpmath.mpf(q1), mpmath.mpf(q2), 1 - mpmath.mpf(minus)
+        noise, y = 1 / (1 + a) + 1 / (1 + b), mpmath.sqrt(a / (1 + a) * b / (1 + b))
+        cosine = lambda r: mpmath.sqrt(1 - (y * r) ** 2)
+        angle = lambda r: mpmath.pi / 2 + mpmath.asin(y * r)
+        gate = lambda r: r * angle(r) + y * ((1 - r) * (1 + r) + r**2 * noise) / cosine(r)
+        ramp = lambda r: r * angle(r) + cosine(r) / y
+        for value, whole in zip(found, (gate, ramp), strict=True):
+            mean = (whole(mpmath.mpf(1)) - whole(low)) / (2 * mpmath.pi * (1 - low))
+            assert abs(value / mean - 1) < 1e-14

@@ -370,6 +370,20 @@ def test_images_of_any_brightness_in_single_precision(size):
     np.testing.assert_allclose(found, wl.nngp(net, x), rtol=1e-5)
 
 
+@pytest.mark.parametrize("front", [wl.Identity(), wl.Conv(2, stride=2)], ids=["slices", "blocks"])
+@pytest.mark.parametrize("activation", ["relu", "erf"])
+def test_the_largest_images_of_single_precision(front, activation):
+    """Beyond the largest number there is infinity; what saturates does not get there."""
+    phi = wl.Phi(activation)
+    net = front >> wl.Conv(3) >> phi >> wl.Conv(3) >> phi >> wl.GlobalAvgPool() >> wl.Dense()
+    x = np.random.default_rng(0).standard_normal((3, 6, 5, 2))
+    for size in (1e-30, 1e17, 1e30):
+        found, exact = (wl.nngp(net, (size * x).astype(dtype)) for dtype in (np.float32, float))
+        with np.errstate(over="ignore"):
+            exact = exact.astype(np.float32)
+        np.testing.assert_allclose(found, exact, rtol=1e-5, atol=2e-7 * abs(exact).max())
+
+
 @pytest.mark.parametrize("activation", ["gelu", "silu"])
 @pytest.mark.parametrize("readout", ["flatten", "pool"])
 def test_single_precision_of_nearly_equal_large_images_is_finite(activation, readout):

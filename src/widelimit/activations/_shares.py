@@ -11,7 +11,10 @@ import jax.numpy as jnp
 
 from widelimit._base.numerics import arctan2
 
-from ._cov import TINY, Cov, Matrix
+from ._cov import Cov, Matrix
+
+# arcsin(x)/x - 1 in powers of x^2, the highest first, without the constant, which is 0.
+_ARCSINE = 143 / 10240, 231 / 13312, 63 / 2816, 35 / 1152, 5 / 112, 3 / 40, 1 / 6
 
 
 class Side(NamedTuple):
@@ -89,14 +92,21 @@ class Shares(NamedTuple):
         return arctan2(self.y * self.rho, self.cosine)
 
     @property
-    def arc_slope(self) -> Matrix:
-        r"""$(\arcsin y-\arcsin(y\rho))/(y(1-\rho))$ for $\rho\ge0$, from sine and cosine of the difference."""
+    def turn(self) -> tuple[Matrix, Matrix]:
+        r"""For $\rho\ge0$ and $\delta=\arcsin y-\arcsin(y\rho)$: $\sin\delta/(y(1-\rho))$ and $\delta/\sin\delta-1$."""
         a, b = self.cosine, jnp.sqrt(self.rest)
         slope = self.plus / (a + self.rho * b)
         sine, cosine = self.y * self.minus * slope, a * b + self.y**2 * self.rho
-        some = sine > TINY
-        ratio = arctan2(sine, cosine) / jnp.where(some, sine, 1)
-        return slope * jnp.where(some, ratio, 1 / cosine)
+        small = sine < 0.1
+        series = jnp.polyval(jnp.asarray(_ARCSINE, sine.dtype), sine**2) * sine**2
+        direct = arctan2(sine, cosine) / jnp.where(small, 1, sine) - 1
+        return slope, jnp.where(small, series, direct)
+
+    @property
+    def arc_slope(self) -> Matrix:
+        r"""$(\arcsin y-\arcsin(y\rho))/(y(1-\rho))$ for $\rho\ge0$."""
+        slope, excess = self.turn
+        return slope * (1 + excess)
 
 
 def sign_dual(s: Shares) -> Matrix:
@@ -117,7 +127,8 @@ def sign_mean_dot(s: Shares) -> Matrix:
 def ramp_mean_dot(s: Shares) -> Matrix:
     r"""The mean between $\rho$ and 1 of $E[\Phi(u/\tau_1)\Phi(v/\tau_2)]=\frac14+\arcsin(y\rho)/2\pi$."""
     a, b = s.cosine, jnp.sqrt(s.rest)
-    turn = s.y * (s.rho * s.arc_slope - s.plus / (a + b))
+    slope, excess = s.turn
+    turn = s.y * slope * (s.rho * excess - s.minus * (a / (a + b)))
     return 0.25 + (arctan2(s.y, b) + turn) / (2 * jnp.pi)
 
 
@@ -132,8 +143,11 @@ def gate_tilt(s: Shares) -> Matrix:
 
 
 def gate_mean_dot(s: Shares) -> Matrix:
-    r"""The mean of `gate_dot` between $\rho$ and 1."""
-    a, b, both = s.cosine, jnp.sqrt(s.rest), s.one.s + s.two.s
-    bulk = s.y * s.plus / a * (s.y**2 * both / (b * (a + b)) - (1 - both))
-    turn = s.rho * s.y * s.arc_slope + bulk
+    r"""The mean of `gate_dot` between $\rho$ and 1, as a sum whose terms are small where they differ in sign."""
+    a, b, one, two = s.cosine, jnp.sqrt(s.rest), s.one.s, s.two.s
+    slope, excess = s.turn
+    fall = excess - s.minus * (1 + excess) + (one + two)
+    noise = (b / a) * (s.y**2 * (a / (a + b)) * s.minus + s.rho * one * two)
+    far = s.plus * s.y**2 * (one / b) * (two / (a * (a + b)))
+    turn = s.y * (slope * (fall + noise) + far)
     return 0.25 + (arctan2(s.y, b) + turn) / (2 * jnp.pi)

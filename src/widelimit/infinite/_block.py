@@ -22,7 +22,7 @@ from widelimit._base.thresholds import FEW_FEATURES
 from widelimit.layers import Sites, Window, flat_table
 
 from ._correlation import correlation
-from ._edges import frame, written
+from ._edges import frame, in_units, written
 from ._pair import Pair, going, outer
 
 Table = Int[np.ndarray, "_ _"]
@@ -82,13 +82,9 @@ def _reads(q: Array_, window: Window, sites: Sites, dtype: str) -> list[Array_]:
     parts = jnp.take(q, places, axis=1, mode="fill", fill_value=0)
     parts = parts.reshape(len(q), table.shape[1], len(table))
     total = jnp.sum(parts, axis=1)
-    # In units of each image's largest deviation: products of two would leave the range of float32.
-    root = safe_sqrt(q)
-    unit = jax.lax.stop_gradient(jnp.max(root, axis=1, keepdims=True))
-    unit = jnp.where(unit > 0, unit, 1)
-    over = jnp.minimum(unit * _inverse(total), 1e18)
+    root, over = in_units(safe_sqrt(q), _inverse(total), [1])
     shares = jnp.moveaxis(safe_sqrt(parts) * _inverse(total)[:, None], 1, 0)
-    rounded = [a.astype(dtype) for a in (root / unit, over, math.sqrt(0.5) * shares)]
+    rounded = [a.astype(dtype) for a in (root, over, math.sqrt(0.5) * shares)]
     return [total / window.taps(len(sites)), *rounded]
 
 

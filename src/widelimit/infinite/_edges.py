@@ -96,6 +96,8 @@ class Edge(State):
         )
         over = written(self.go, inverse, total)
         shares = HALF * over[..., None, :] * parts
+        if self.dtype == "float32":
+            root, over = in_units(root, over, range(len(self.sites)))
         self._write((root, over, shares.reshape(*shares.shape[:-2], -1)))
         return self._of(total / window.taps(len(self.sites)), window.out(self.sites))
 
@@ -169,6 +171,13 @@ def inverse(total: Array_) -> Array_:
     """1 over the root, and 0 where there is nothing."""
     root = safe_sqrt(total)
     return safe_divide(jnp.ones_like(root), root)
+
+
+def in_units(root: Array_, over: Array_, pixels: Sequence[int]) -> tuple[Array_, Array_]:
+    """Deviations and their inverses, in units of each image's largest: products of two leave the range of float32."""
+    largest = jax.lax.stop_gradient(jnp.max(root, axis=tuple(pixels), keepdims=True))
+    unit = jnp.where(largest > 0, largest, 1)
+    return root / unit, jnp.minimum(unit * over, 1e18)
 
 
 def frame(window: Window, sites: Sites) -> list[tuple[int, int, int, int, int]]:

@@ -34,7 +34,7 @@ class Side(NamedTuple):
         unit: The pixels' directions, axes (*pixels, images, channels).
         tape: What the slices read.
         end: Shares of the read-out, axes (*pixels, images).
-        q: The variance behind the read-out, shape (images,).
+        q: The variance behind the read-out, shape (images,); where pixels remain, the largest of theirs.
     """
 
     unit: Array_
@@ -60,7 +60,14 @@ def _side_of(stage: Stage, numbers: Numbers, x: Array_, go: Bool[Array, ""] | No
         end = HALF * safe_sqrt(out.q) * inverse(total)
         return Side(unit, tape, end.astype(x.dtype), total.reshape(-1) / math.prod(out.sites))
     if stage.readout == "parts":
-        return Side(unit, tape, safe_sqrt(out.q).astype(x.dtype), jnp.zeros((1,), jnp.float64))
+        root = safe_sqrt(out.q)
+        largest = jnp.max(root, axis=pixels)
+        return Side(
+            unit,
+            tape,
+            safe_divide(root, jnp.broadcast_to(largest, root.shape)).astype(x.dtype),
+            largest**2,
+        )
     size = math.prod(out.sites) if stage.readout == "mean" else 1
     root = safe_sqrt(out.q) / size
     total = jnp.sum(root, axis=pixels)

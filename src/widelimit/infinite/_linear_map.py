@@ -57,12 +57,12 @@ def _product(a: Array_, b: Array_) -> Array_:
 
 
 class _Side(NamedTuple):
-    """The matrices times the deviations of what they read.
+    """The matrices times the deviations of what they read, in units of what the outcome's is at most.
 
     Attributes:
-        matrix: In the dtype of pairs, axes (pairs, P', P).
+        matrix: In the dtype of pairs, axes (pairs, P', P); products of two would leave the range of float32.
         total: Sums over the pixels that are read, float64.
-        most: The same of absolute values.
+        most: The unit: the sum of absolute values.
     """
 
     matrix: Array_
@@ -72,8 +72,9 @@ class _Side(NamedTuple):
 
 def _side(matrix: Array_, root: Array_, dtype: str) -> _Side:
     product = matrix * root
-    total, most = jnp.sum(product, axis=2), jnp.sum(jnp.abs(product), axis=2)
-    return _Side(product.astype(dtype), total, most)
+    most = jnp.sum(jnp.abs(product), axis=2)
+    shares = safe_divide(product, jnp.broadcast_to(most[:, :, None], product.shape))
+    return _Side(shares.astype(dtype), jnp.sum(shares, axis=2), most)
 
 
 def _sides(block: Pair, matrices: Matrices, meeting: Meeting) -> tuple[_Side, _Side]:
@@ -114,6 +115,7 @@ def mapped(
         sums = _sums(block, *sides)
         known = block.above is None and matrices.positive
         out, doubt = settled(sums, meeting, positive=matrices.positive, known=known, how=block.how)
+        out = enlarged(out, sides[0].most, sides[1].most)
         single = block.minus.dtype == jnp.float32  # where it matters, float64 is used instead
         if matrices.shared is None or not matrices.positive or single:
             return out, doubt
@@ -225,13 +227,16 @@ def _bounded(block: Pair, one: _Side, two: _Side, *, positive: bool) -> Pair:
 
     Those of either sign may nearly cancel: they are summed themselves, and a single output has them in float64.
     """
-    most1, most2 = one.most[:, :, None], two.most[:, None, :]
-    over = outer(_inverse(most1), _inverse(most2), block.minus)
     alike = positive and block.above is None
-    met = over * _both(one, two, block.minus if alike else block.rho)
-    ntk = over * _tangent(block, one, two, met)
-    if alike:
-        return Pair(most1**2, most2**2, met, None, ntk, block.how)
-    if met.shape[1:] == (1, 1):
+    met = _both(one, two, block.minus if alike else block.rho)
+    ntk, unit = _tangent(block, one, two, met), jnp.ones((1, 1, 1), jnp.float64)
+    if not alike and met.shape[1:] == (1, 1):
         met, ntk = met.astype(jnp.float64), ntk.astype(jnp.float64)
-    return Pair(most1**2, most2**2, 1 - met, 1 + met, ntk, block.how)
+    minus, above = (met, None) if alike else (1 - met, 1 + met)
+    return enlarged(Pair(unit, unit, minus, above, ntk, block.how), one.most, two.most)
+
+
+def enlarged(block: Pair, unit1: Array_, unit2: Array_) -> Pair:
+    """With variances that were in squares of these units, axes (pairs, P')."""
+    gain1, gain2 = unit1[:, :, None], unit2[:, None, :]
+    return dataclasses.replace(block, q1=gain1 * (gain1 * block.q1), q2=gain2 * (gain2 * block.q2))

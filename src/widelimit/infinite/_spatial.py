@@ -148,6 +148,7 @@ def _sliced_diagonal(
     )
 
 
+@np.errstate(over="ignore")  # of numbers rounded to single precision: infinity
 def image_diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
     """The kernels of each input with itself, shape (n, ...)."""
     net, wanted = _network(request, inputs)
@@ -233,6 +234,7 @@ def _taken(x: Any, start: int, side: int) -> Any:
     return x[np.minimum(np.arange(start, start + side), len(x) - 1)]
 
 
+@np.errstate(over="ignore")  # as above
 def _put(out: np.ndarray, part: np.ndarray, i: int, j: int, *, symmetric: bool) -> None:
     place = out[i : i + part.shape[0], j : j + part.shape[1]]
     place[...] = part[: place.shape[0], : place.shape[1]]

@@ -35,7 +35,7 @@ from ._fast import (
     going,
 )
 from ._images import Images
-from ._linear_map import Mapped, settled
+from ._linear_map import Mapped, enlarged, settled
 from ._masks import Extras
 from ._meet import order
 from ._pair import going as unknown
@@ -117,6 +117,8 @@ def coarse_images(
         jnp.zeros_like(low) if ntk is None else ntk,
     )
     block, doubt = settled(mapped, meeting, positive=True, known=high is None, how=How())
+    units = jnp.sqrt(jnp.concatenate([side.q for side in sides[: 1 if same else 2]]))[:, None]
+    block = enlarged(block, units[meeting.first], units[meeting.second])
     return Images(block, meeting, Extras(), Extras(), doubt, sites, brief)
 
 
