@@ -59,20 +59,10 @@ def _side_of(stage: Stage, numbers: Numbers, x: Array_, go: Bool[Array, ""] | No
         total = jnp.sum(out.q, axis=pixels, keepdims=True)
         end = HALF * safe_sqrt(out.q) * inverse(total)
         return Side(unit, tape, end.astype(x.dtype), total.reshape(-1) / math.prod(out.sites))
-    if stage.readout == "parts":
-        root = safe_sqrt(out.q)
-        largest = jnp.max(root, axis=pixels)
-        return Side(
-            unit,
-            tape,
-            safe_divide(root, jnp.broadcast_to(largest, root.shape)).astype(x.dtype),
-            largest**2,
-        )
-    size = math.prod(out.sites) if stage.readout == "mean" else 1
-    root = safe_sqrt(out.q) / size
-    total = jnp.sum(root, axis=pixels)
-    end = safe_divide(root, jnp.broadcast_to(total, root.shape))
-    return Side(unit, tape, end.astype(x.dtype), total**2)
+    root = safe_sqrt(out.q) / (math.prod(out.sites) if stage.readout == "mean" else 1)
+    largest = jnp.max(root, axis=pixels) if stage.readout == "parts" else jnp.sum(root, axis=pixels)
+    end = safe_divide(root, jnp.broadcast_to(largest, root.shape))
+    return Side(unit, tape, end.astype(x.dtype), largest**2)
 
 
 # 1 - rho, 1 + rho (None: rho >= 0 is known), and the tangent kernel.
