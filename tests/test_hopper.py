@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import widelimit as wl
-from widelimit.infinite import _fused, _hopper, _operator
+from widelimit.infinite import _fused, _hopper
 from widelimit.infinite._hopper_tile import BLOCK, Polynomial, Shape
 from widelimit.infinite._powers import powers_of
 
@@ -26,7 +26,9 @@ def test_it_is_lowered_for_a_gpu(d, stages):
     with jax.enable_x64(True):
         sizes = jax.ShapeDtypeStruct((7 * BLOCK,), jnp.float64)
         v = jax.ShapeDtypeStruct((700, 2), jnp.float64)
-        traced = _fused._multiply.jit.trace(RISING, Shape(stages=stages), None, parts, sizes, v)
+        diagonal = jax.ShapeDtypeStruct((700,), jnp.float64)
+        given = parts, sizes, diagonal, v
+        traced = _fused._multiply.jit.trace(RISING, Shape(stages=stages), None, *given)
         text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "mosaic_gpu" in text
 
@@ -106,7 +108,6 @@ def broken(*_):
     ],
 )
 def test_it_is_tried_before_it_is_used(monkeypatch, kernel, word):
-    monkeypatch.setattr(_operator, "hopper", lambda: True)
     monkeypatch.setattr(_hopper, "served", lambda: True)
     monkeypatch.setattr(_fused, "FUSED_POINTS", 100)
     monkeypatch.setattr(_fused, "_TRIED", {})

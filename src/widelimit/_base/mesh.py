@@ -45,8 +45,10 @@ def index(mesh: Mesh | None) -> Int[Array, ""]:
 
 def everywhere(mesh: Mesh | None, value: Any) -> Array:
     """An array with the same values on all devices; each process gives the same."""
-    if mesh is None or (isinstance(value, jax.Array) and len(value.devices()) == mesh.size):
-        return jnp.asarray(value)
+    if isinstance(value, jax.Array) and (mesh is None or len(value.devices()) == mesh.size):
+        return value
+    if mesh is None:
+        return jax.device_put(value)
     host = np.asarray(value)
     return jax.make_array_from_callback(
         host.shape, NamedSharding(mesh, EVERYWHERE), lambda at: host[at]

@@ -65,7 +65,6 @@ class Unstored(Trained):
     @functools.cached_property
     def system(self) -> System:
         """The matrix by its products, with a preconditioner."""
-        self.way.herald(self.problem)
         return self.way.system(self.problem, np.zeros(len(self.problem.x)))
 
     @property

@@ -1,6 +1,5 @@
 """The programs of an operator: tiles of a matrix, dealt out to the devices, multiplied and forgotten."""
 
-import functools
 from typing import Any
 
 import jax
@@ -19,9 +18,9 @@ from ._plan import Numbers, Plan
 from ._tile import ByProfile, Extra, evaluator
 
 
-@functools.partial(jax.jit, static_argnums=(0, 2))
+@ahead(static=2)
 def look_for_near(
-    mesh: Mesh | None, x: Float[Array, "n d"], side: int, used: Int[Array, ""]
+    mesh: Mesh | None, side: int, x: Float[Array, "n d"], used: Int[Array, ""]
 ) -> tuple[Bool[Array, " tiles"], Bool[Array, ""]]:
     limit, many = 1 - NEARLY_PARALLEL[str(x.dtype)], x.shape[0] // side
     tiles = many * (many + 1) // 2
@@ -174,21 +173,31 @@ def columns(plan: Plan, size: int, mesh: Mesh | None, *given: Any) -> Float[Arra
     return devices.spread(mesh, share, EVERYWHERE, BY_ROWS)(*given)
 
 
-@ahead(static=1)
+@ahead(static=2)
 def some_rows(
     plan: Plan,
+    side: int,
     numbers: Numbers,
-    x: Float[Array, "n d"],
+    x: Float[Array, "rows d"],
     index: Int[Array, " r"],
-    v: Float[Array, "size k"],
+    v: Float[Array, "n k"],
     extra: Extra,
 ) -> Float[Array, "2 r k"]:
     """Some rows of the product without the diagonal, and the size of their terms; no pair needs care."""
-    evaluate, points = evaluator(plan, numbers, extra), as_points(x[: len(v)])
+    evaluate, points = evaluator(plan, numbers, extra), as_points(x)
     edge, few = evaluate.sizes(points), points.unit[index]
-    rho = cosines(few, points.unit)
-    edges = jax.tree.map(lambda a: a[index], edge), edge
-    (tile,) = evaluate.tile(jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0), *edges)
-    column = jax.lax.broadcasted_iota(jnp.int32, rho.shape, 1)
-    wide = jnp.where(column == index[:, None], 0, tile).astype(jnp.float64)
-    return jnp.stack([wide @ v, jnp.abs(wide) @ jnp.abs(v)])
+    edge = jax.tree.map(lambda a: jnp.broadcast_to(jnp.asarray(a), (len(x),)), edge)
+    chosen = jax.tree.map(lambda a: a[index], edge)
+    wide = jnp.pad(v, ((0, len(x) - len(v)), (0, 0)))
+
+    def add(i: Int[Array, ""], sums: Float[Array, "2 r k"]) -> Float[Array, "2 r k"]:
+        start = i * side
+        rho, part = cosines(few, _cut(points.unit, start, side)), _cut(wide, start, side)
+        both = jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0)
+        (tile,) = evaluate.tile(*both, chosen, _cut(edge, start, side))
+        column = start + jax.lax.broadcasted_iota(jnp.int32, rho.shape, 1)
+        tile = jnp.where(column == index[:, None], 0, tile).astype(jnp.float64)
+        return sums + jnp.stack([tile @ part, jnp.abs(tile) @ jnp.abs(part)])
+
+    blank = jnp.zeros((2, len(index), v.shape[1]))
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(x) // side), add, blank)

@@ -1,6 +1,7 @@
 """Products by the kernel for Hopper GPUs: whether it serves, and a look at its first result."""
 
 import warnings
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -45,21 +46,22 @@ class Fused(NamedTuple):
     @classmethod
     def of(
         cls,
-        unit: Float[Array, "n d"],
-        sizes: Float[Array, " n"],
+        points: Callable[[], tuple[Array, Array]],
+        n: int,
+        features: int,
         series: Series,
         mesh: Mesh | None = None,
     ) -> "Fused | None":
-        """The product of these points, or None where the kernel does not serve."""
-        n, d = unit.shape
+        """The product of n points, which `filled` has made, or None where the kernel does not serve."""
+        if n < FUSED_POINTS or features > MOST_FEATURES or not _hopper.served():
+            return None
         powers = powers_of(series, "float32")
-        if n < FUSED_POINTS or d > MOST_FEATURES or powers is None or not _hopper.served():
+        if powers is None:
             return None
         coefficients = tuple(float(c) for c in powers.coefficients)
         polynomial = Polynomial(float(series.shift), coefficients)
-        with jax.enable_x64(True):
-            parts, below = _filled(unit, sizes)
-        return cls(parts, below, polynomial, Shape(stages=4 if d <= 64 else 2), mesh)
+        parts, sizes = points()
+        return cls(parts, sizes, polynomial, Shape(stages=4 if features <= 64 else 2), mesh)
 
     @property
     def tried(self) -> bool | None:
@@ -70,29 +72,41 @@ class Fused(NamedTuple):
         """Whether the kernel is the fastest way for so many right-hand sides."""
         return columns <= FUSED_COLUMNS and self.tried is not False
 
-    def __call__(self, v: Float[Array, "n k"]) -> Float[Array, "n k"]:
-        """The matrix without its diagonal, times v."""
+    def __call__(self, v: Float[Array, "n k"], diagonal: Float[Array, " n"]) -> Float[Array, "n k"]:
+        """The matrix with this diagonal, times v."""
         how = self.polynomial, self.shape, self.mesh
-        return _multiply(*how, self.parts, self.sizes, v)
+        return _multiply(*how, self.parts, self.sizes, diagonal, v)
 
-    def expect(self, v: jax.ShapeDtypeStruct) -> None:
+    def expect(
+        self, v: jax.ShapeDtypeStruct, diagonal: Float[Array, " n"], rows: Int[np.ndarray, " r"]
+    ) -> None:
         """Begin to compile the product with such vectors."""
-        _multiply.prepare(self.polynomial, self.shape, self.mesh, self.parts, self.sizes, v)
+        how = self.polynomial, self.shape, self.mesh
+        _multiply.prepare(*how, self.parts, self.sizes, diagonal, v)
+        if self.tried is None:
+            sums = jax.ShapeDtypeStruct((2, len(rows), v.shape[1]), np.float64)
+            _compared.prepare(v, v, v, diagonal, rows, sums)
 
     def first(
-        self, v: Float[Array, "n k"], rows: Int[np.ndarray, " r"], sums: Float[Array, "2 r k"]
+        self,
+        v: Float[Array, "n k"],
+        diagonal: Float[Array, " n"],
+        rows: Int[np.ndarray, " r"],
+        sums: Float[Array, "2 r k"],
     ) -> Float[Array, "n k"] | None:
         """The product, tried: twice the same, and right in some rows; None, and a word, if not.
 
         Args:
             v: The vectors.
+            diagonal: The matrix's.
             rows: Some rows.
-            sums: What the product must be there, and how large its terms are, shape (2, rows, k).
+            sums: What the product without the diagonal must be there, and how large its terms are, shape
+                (2, rows, k).
         """
         key = (self.parts.shape, self.polynomial, self.shape)
         try:
-            out = self(v)
-            same, error = (found.item() for found in _compared(out, self(v), rows, sums))
+            out, again = self(v, diagonal), self(v, diagonal)
+            same, error = (a.item() for a in _compared(out, again, v, diagonal, rows, sums))
             _TRIED[key] = same and error < FUSED_ERROR
             found = f"an error of {error:.1e}" if same else "results that differ from call to call"
         except Exception as error:  # of a backend under construction: anything may be raised
@@ -109,23 +123,26 @@ class Fused(NamedTuple):
         return None
 
 
-@jax.jit
-def _filled(
+def filled(
     unit: Float[Array, "n d"], sizes: Float[Array, " n"]
 ) -> tuple[Float16[Array, "2 rows width"], Float[Array, " rows"]]:
+    """Unit vectors and sizes as the kernel wants them: float16 halves, whole blocks."""
     parts = _hopper.halves(unit)
     return parts, jnp.pad(sizes.astype(jnp.float64), (0, parts.shape[1] - len(unit)))
 
 
-@jax.jit
+@ahead()
 def _compared(
     out: Float[Array, "n k"],
     again: Float[Array, "n k"],
+    v: Float[Array, "n k"],
+    diagonal: Float[Array, " n"],
     rows: Int[Array, " r"],
     sums: Float[Array, "2 r k"],
 ) -> tuple[Bool[Array, ""], Float[Array, ""]]:
-    """Whether two products are the same, and how far some rows are off."""
-    error = jnp.abs(out[rows] - sums[0]).max(0) / sums[1].max(0)
+    """Whether two products are the same, and how far some rows are off, the diagonal apart."""
+    own = diagonal[rows, None] * v[rows]
+    error = jnp.abs(out[rows] - own - sums[0]).max(0) / sums[1].max(0)
     return (out == again).all(), error.max()
 
 
@@ -136,6 +153,7 @@ def _multiply(
     mesh: Mesh | None,
     parts: Float16[Array, "2 rows width"],
     sizes: Float[Array, " rows"],
+    diagonal: Float[Array, " n"],
     v: Float[Array, "n k"],
 ) -> Float[Array, "n k"]:
     def share(parts: Array, narrow: Float[Array, " rows"]) -> Float[Array, " rows"]:
@@ -149,4 +167,4 @@ def _multiply(
         run = devices.spread(mesh, share, EVERYWHERE, EVERYWHERE)
         return (run(parts, (wide / scale).astype(jnp.float32)) * scale * sizes)[: len(column)]
 
-    return jax.lax.map(one, v.T).T
+    return jax.lax.map(one, v.T).T + diagonal[:, None] * v

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Float16, Int
 
 from widelimit._base import mesh as devices
 from widelimit._base.arrays import Inputs, is_jax
@@ -21,8 +21,7 @@ from widelimit._base.types import Self, Tensor
 from ._correlation import as_points
 from ._dealt import columns, look_for_near, some_rows, symmetric_product
 from ._evaluate import Request, fill_up
-from ._fused import Fused
-from ._hopper import served as hopper
+from ._fused import Fused, filled
 from ._host import second_moments
 from ._plan import Numbers, Plan, without_widths
 from ._powers import all_powers
@@ -86,12 +85,25 @@ class NetworkGram:
             self._plan, self._numbers = made.plan, made.numbers
             powers = all_powers(made.extra.profiles, request.wanted, self.precision)
             self._extra = made.extra._replace(counts=None, powers=powers)
-            if like is None:
-                self._near = _near_tiles(mesh, self._x, self._side, self.size)
-                self._diagonal = devices.everywhere(mesh, exact)
-            else:
-                self._near, self._diagonal = like._near, like._diagonal
+            self._like = like
+            self._diagonal = devices.everywhere(mesh, exact) if like is None else like._diagonal
             self._fused = self._look_for_kernel(request.wanted[0])
+
+    @functools.cached_property
+    def _near(self) -> Bool[Array, " tiles"] | None:
+        """Which tiles have nearly parallel pairs, so that only those are computed with care; None: none.
+
+        With few features correlations come from differences in any case.
+        """
+        if self._like is not None:
+            return self._like._near  # what is nearly parallel in double precision is so in single
+        rows, features = self._x.shape
+        with jax.enable_x64(True):
+            if features <= FEW_FEATURES:
+                many = rows // self._side
+                return devices.everywhere(self.mesh, np.ones(many * (many + 1) // 2, bool))
+            near, some = look_for_near(self.mesh, self._side, self._x, np.int32(self.size))
+            return near if bool(some) else None
 
     def roughly(self) -> Self:
         """This operator, rough from now on, unless its few features make all pairs nearly parallel."""
@@ -107,22 +119,17 @@ class NetworkGram:
         """The same matrix with entries in float64."""
         if self.precision == "float64":
             return self
-        # What is nearly parallel in double precision is so in single precision.
         return NetworkGram(self._request, self._points, "float64", self.mesh, self)
 
     def _look_for_kernel(self, kind: str) -> Fused | None:
         """The product by a kernel of the device's own, where there is one and no pair needs care."""
         profiles = self._extra.profiles
-        if (
-            self.precision != "float32"
-            or self._plan.path != "profile"
-            or profiles is None
-            or not hopper()
-        ):
+        if self.precision != "float32" or self._plan.path != "profile" or profiles is None:
             return None
         given = self._numbers, self._x, self._extra
-        unit, edge = _units(self._plan, self.size, *given)
-        return Fused.of(unit, edge, getattr(profiles, kind), self.mesh)
+        points = functools.partial(_units, self._plan, self.size, *given)
+        features = self._x.shape[1]
+        return Fused.of(points, self.size, features, getattr(profiles, kind), self.mesh)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -143,26 +150,33 @@ class NetworkGram:
                 raise ValueError(f"v must have {self.size} rows, got shape {given.shape}.")
             columns = given.reshape(self.size, -1)
             out = self._by_kernel(columns)
-            out = self._by_tiles(columns) if out is None else _plus(out, self._diagonal, columns)
+            out = self._by_tiles(columns) if out is None else out
             out = out.reshape(given.shape)
             return out if is_jax(v) else np.asarray(out)
 
-    def expect(self, columns: int) -> None:
-        """Products with so many vectors will be asked for: they are compiled while there is other work."""
+    def expect(self, outputs: int, rank: int = 0) -> None:
+        """Begin to compile products with so many vectors, and so many columns, while there is other work.
+
+        Nearly parallel pairs are not expected.
+        """
         if self.mesh is not None:
             return
         of, fused = jax.ShapeDtypeStruct, self._fused
-        careful = self._near is not None and not self.rough
-        if fused is not None and not careful and fused.serves(columns):
-            v = of((self.size, columns), np.float64)
-            fused.expect(v)
-            if not fused.tried:
-                given = self._numbers, self._x, self._tried_rows, v, self._extra
-                some_rows.prepare(self._plan, *given)
-            return
-        near, v = None if self.rough else self._near, of((self.size, columns), np.float64)
-        given = self._numbers, self._x, v, self._extra, near, self._diagonal
-        symmetric_product.prepare(self._plan, self._side, self.mesh, *given)
+        v, given = of((self.size, outputs), np.float64), (self._numbers, self._x)
+        with jax.enable_x64(True):
+            if rank:
+                chosen = of((rank,), np.int32)
+                columns.prepare(
+                    self._plan, self.size, None, *given, chosen, self._diagonal, self._extra
+                )
+            if fused is not None and fused.serves(outputs):
+                fused.expect(v, self._diagonal, self._tried_rows)
+            else:
+                more = v, self._extra, None, self._diagonal
+                symmetric_product.prepare(self._plan, self._side, None, *given, *more)
+            some_rows.prepare(self._plan, self._side, *given, self._tried_rows, v, self._extra)
+            if self._like is None and self._x.shape[1] > FEW_FEATURES:
+                look_for_near.prepare(None, self._side, self._x, np.int32(self.size))
 
     @property
     def _tried_rows(self) -> Int[np.ndarray, " rows"]:
@@ -177,14 +191,27 @@ class NetworkGram:
     def _by_kernel(self, columns: Float[Array, "n k"]) -> Float[Array, "n k"] | None:
         """The same by the device's own kernel, whose first product is checked; None: not served."""
         fused = self._fused
-        careful = self._near is not None and not self.rough
+        careful = not self.rough and self._near is not None
         if fused is None or careful or not fused.serves(columns.shape[1]):
             return None
         if fused.tried:
-            return fused(columns)
+            return fused(columns, self._diagonal)
         chosen = self._tried_rows
         given = self._numbers, self._x, chosen, columns, self._extra
-        return fused.first(columns, chosen, some_rows(self._plan, *given))
+        return fused.first(
+            columns, self._diagonal, chosen, some_rows(self._plan, self._side, *given)
+        )
+
+    def some(
+        self, rows: Int[np.ndarray, " r"], v: Float[Array, "n k"]
+    ) -> Float[np.ndarray, "r k"] | None:
+        """Some rows of K v, or None where nearly parallel pairs would need care."""
+        if self._near is not None:
+            return None
+        with jax.enable_x64(True):
+            given = self._numbers, self._x, rows.astype(np.int32), v, self._extra
+            others = np.asarray(some_rows(self._plan, self._side, *given))[0]
+        return others + (np.asarray(self._diagonal)[:, None] * np.asarray(v))[rows]
 
     def columns(self, index: object) -> Float[Array, "n k"]:
         """K[:, index], shape (n, len(index)), in the precision of the entries."""
@@ -203,38 +230,17 @@ class NetworkGram:
         return self._diagonal
 
 
-@jax.jit
-def _plus(
-    out: Float[Array, "n k"], diagonal: Float[Array, " n"], v: Float[Array, "n k"]
-) -> Float[Array, "n k"]:
-    return out + diagonal[:, None] * v
-
-
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _units(
     plan: Plan, size: int, numbers: Numbers, x: Float[Array, "rows d"], extra: Extra
-) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
-    """Unit vectors, and the roots of the kernel of each point with itself."""
+) -> tuple[Float16[Array, "2 filled width"], Float[Array, " filled"]]:
+    """Unit vectors, and the roots of the kernel of each point with itself, as the kernel wants them."""
     points = as_points(x[:size])
     edge = evaluator(plan, numbers, extra).sizes(points)
-    return points.unit, jnp.broadcast_to(jnp.asarray(edge), (size,))
+    return filled(points.unit, jnp.broadcast_to(jnp.asarray(edge), (size,)))
 
 
 def _fits(sizes: Float[np.ndarray, " sizes"]) -> bool:
     """Whether float32 holds these second moments, and products of four of their roots."""
     used = sizes[sizes != 0]
     return bool(np.all((used > 1 / REPRESENTABLE) & (used < REPRESENTABLE)))
-
-
-def _near_tiles(
-    mesh: Mesh | None, x: Float[Array, "n d"], side: int, used: int
-) -> Bool[Array, " tiles"] | None:
-    """Which tiles have nearly parallel pairs, so that only those are computed with care; None: none.
-
-    With few features correlations come from differences in any case.
-    """
-    many = x.shape[0] // side
-    if x.shape[1] <= FEW_FEATURES:
-        return devices.everywhere(mesh, np.ones(many * (many + 1) // 2, bool))
-    near, some = look_for_near(mesh, x, side, np.int32(used))
-    return near if bool(some) else None

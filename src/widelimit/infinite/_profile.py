@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from widelimit._base.arrays import evaluating_now
+from widelimit._base.compile import on_host, quick_jit
 from widelimit._base.numerics import chebyshev_sum
 from widelimit._base.scalars import Scalar
 from widelimit._base.shown import shown
@@ -32,7 +33,7 @@ from widelimit.layers import Layer
 
 from ._layered import run_layers
 from ._pair import doubled
-from ._plan import Form, Numbers, join, looped
+from ._plan import Form, Numbers, closed, join, looped
 
 SCHEMA = "widelimit.profile/1"  # of Profile.to_json; another number where its meaning changes
 _SHIFTS = (0.0, 0.2, 0.4, 0.6, 0.8, -0.2, -0.4, -0.6, -0.8)
@@ -133,14 +134,18 @@ def compiled(
     form: Form, numbers: tuple[float, ...], q: float, how: How, tolerance: float
 ) -> Profiles:
     """The series of a network whose numbers are known, as NumPy arrays; computed once."""
-    with jax.enable_x64(True), evaluating_now():
+    with jax.enable_x64(True), evaluating_now(), on_host():
         loops, values = looped(form, numbers)
-        return jax.tree.map(np.asarray, _build(loops, how, values, q, tolerance))
+        run = _build_quickly if closed(form) else _build_well
+        return jax.tree.map(np.asarray, run(loops, how, values, q, tolerance))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
 def _build(form: Form, how: How, numbers: Numbers, q: Scalar, tolerance: Scalar) -> Profiles:
     return build(join(form, numbers), q, how, tolerance)
+
+
+_build_quickly = quick_jit(_build, (0, 1))
+_build_well = jax.jit(_build, static_argnums=(0, 1))  # for what takes longer than its compilation
 
 
 def _chop(values: Float[Array, " points"], tolerance: Scalar) -> Series:

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import functools
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from widelimit._base.keys import as_generator
 from widelimit._base.link import PULSE
 from widelimit._base.shown import shown
 from widelimit._base.types import Seed
@@ -22,12 +24,14 @@ from ._cholesky import _ridge
 from ._low_rank import Preconditioner, partial_cholesky
 from ._nystrom import Nystrom
 from ._operator import KernelOperator
-from ._steps import Columns, steps_on
+from ._steps import Columns, expect_steps, steps_on
 
 _GAIN = 1e-4  # of the residual in one round: beyond, entries in float32 only pretend
 _POOR = 50.0  # gain of a round: below, products are made more careful where that is possible
 _ROUNDS = 8
 _PACE = 5  # steps after which their pace is known
+_ALL_ROWS = 200_000  # points up to which the last residual is that of all rows
+_SOME_ROWS = 256  # that judge it beyond
 
 
 @shown("what conjugate gradients found")
@@ -39,7 +43,9 @@ class Solution:
         x: The solution, of the right-hand side's shape.
         converged: Whether the residual is below the tolerance.
         steps: Iterations, each one product with the matrix.
-        residual: The largest |b - A x| / |b| of the columns, computed anew at the end in float64.
+        residual: The largest |b - A x| / |b| of the columns, computed anew at the end in float64. Beyond 200,000
+            points the end is judged by 256 random rows: they tell by how much the residual that was updated along the
+            way can be off (a bound of three standard errors, which is added to it).
         rounds: How often the residual was computed anew.
         rank: Of the preconditioner.
         seconds: How long it took.
@@ -82,8 +88,23 @@ class System:
     ):
         self.gram, self.exact = gram, exact or gram
         self._host = _ridge(ridge, gram.size)
-        self._ridge = gram.vector(self._host)[:, None]
-        self._wanted, self._key, self._expected = rank, key, 1
+        self._ridge = gram.vector(self._host[:, None])
+        self._wanted, self._key = rank, key
+
+    @staticmethod
+    def expect(size: int, outputs: int, rank: int | None, precision: str) -> None:
+        """Begin to compile what a matrix of so many rows will need, where it is not on the host.
+
+        Args:
+            size: The number of rows.
+            outputs: Right-hand sides.
+            rank: Of the preconditioner, as for a system.
+            precision: Of the matrix's entries.
+        """
+        expect_steps(size, outputs)
+        rank = _rank(rank, size, host=False)
+        if rank:
+            Nystrom.expect(size, rank, outputs, precision)
 
     def solve(
         self,
@@ -107,11 +128,7 @@ class System:
         start = time.perf_counter()
         mesh = getattr(self.gram, "mesh", None)
         saved = Checkpoint.at(checkpoint, b, self._host, tolerance, mesh=mesh)
-        self._expected = b.reshape(len(b), -1).shape[1]
         with jax.enable_x64(True):
-            for matrix in (self.gram, self.exact):
-                if hasattr(matrix, "expect"):
-                    matrix.expect(self._expected)  # pyright: ignore[reportAttributeAccessIssue]
             run = _Run(self, b.reshape(len(b), -1), max_steps, callback, saved)
             try:
                 x, residual = run.until(tolerance)
@@ -131,16 +148,11 @@ class System:
     @functools.cached_property
     def preconditioner(self) -> Preconditioner | Nystrom | None:
         """An approximate inverse, on the host or where products are computed."""
-        gram, rank = self.gram, self._wanted
-        host = isinstance(self._ridge, np.ndarray)
-        if rank is None:
-            # Products of a GPU are dear beside its preconditioner, those of a CPU less so.
-            many = 4 if host else 5 if jax.default_backend() == "cpu" else 10
-            rank = min(gram.size, int(many * np.sqrt(gram.size)))
+        gram, rank = self.gram, self.expected_rank
         if not rank:
             return None
-        if not host:
-            return Nystrom(gram, self._ridge[:, 0], rank, key=self._key, columns=self._expected)  # pyright: ignore[reportArgumentType]
+        if not isinstance(self._ridge, np.ndarray):
+            return Nystrom(gram, gram.vector(self._host), rank, key=self._key)  # pyright: ignore[reportArgumentType]
         self._low = low = partial_cholesky(gram, rank, key=self._key)
         return Preconditioner.of(low, self._host) if len(low.pivots) else None
 
@@ -149,9 +161,9 @@ class System:
         other = copy.copy(self)
         known = vars(other).pop("preconditioner", None)
         other._host = _ridge(ridge, self.gram.size)
-        other._ridge = self.gram.vector(other._host)[:, None]
+        other._ridge = self.gram.vector(other._host[:, None])
         if isinstance(known, Nystrom):
-            vars(other)["preconditioner"] = known.shifted(other._ridge[:, 0])  # pyright: ignore[reportArgumentType]
+            vars(other)["preconditioner"] = known.shifted(self.gram.vector(other._host))  # pyright: ignore[reportArgumentType]
         elif known is not None:
             vars(other)["preconditioner"] = Preconditioner.of(self._low, other._host)
         return other
@@ -167,6 +179,11 @@ class System:
     def ridge(self) -> Float[np.ndarray, " n"]:
         """What is added to the diagonal, one number for each row."""
         return self._host
+
+    @property
+    def expected_rank(self) -> int:
+        """Of the preconditioner, also while there is none."""
+        return _rank(self._wanted, self.gram.size, isinstance(self._ridge, np.ndarray))
 
     @property
     def rank(self) -> int:
@@ -190,6 +207,36 @@ class System:
         """The residual b - A x, carefully."""
         return steps_on(isinstance(x, np.ndarray)).residual(b, self.exact @ x, self._ridge, x)
 
+    def sampled(
+        self, b: Float[np.ndarray, "n k"], x: Columns, r: Columns, round_: int
+    ) -> Float[np.ndarray, " k"] | None:
+        """A bound of |b - A x| where r was found for it with less care, or None if few rows do not tell.
+
+        What the iteration lost grows with the size of a row, so rows are compared in units of that.
+        """
+        some = getattr(self.exact, "some", None)
+        if some is None or self.exact is self.gram or len(b) <= _ALL_ROWS:
+            return None
+        rng = as_generator(self._key).spawn(round_)[-1]
+        rows = np.sort(rng.choice(len(b), _SOME_ROWS, replace=False))
+        products = some(rows, x)
+        if products is None:
+            return None
+        there, left = np.asarray(x)[rows], np.asarray(r)
+        lost = b[rows] - products - self._host[rows, None] * there - left[rows]
+        square = np.asarray(self.exact.diagonal())
+        square = np.where(square > 0, square, 1)[:, None]
+        size = np.sqrt((lost**2 / square[rows]).mean(0) * square.sum())
+        return np.linalg.norm(left, axis=0) + (1 + 3 / math.sqrt(2 * _SOME_ROWS)) * size
+
+
+def _rank(wanted: int | None, size: int, host: bool) -> int:
+    """Columns of a preconditioner: products of a GPU are dear beside it, those of a CPU less so."""
+    if wanted is None:
+        many = 4 if host else 5 if jax.default_backend() == "cpu" else 10
+        wanted = int(many * np.sqrt(size))
+    return min(size, wanted)
+
 
 class _Run:
     """The iteration; its state is what a checkpoint holds."""
@@ -203,14 +250,15 @@ class _Run:
         saved: Checkpoint,
     ):
         self.system, self.max_steps, self.callback, self.saved = system, max_steps, callback, saved
-        self.b = system.gram.vector(b)
+        self.given, self.b = b, system.gram.vector(b)
+        self.zero = system.gram.vector(np.zeros(b.shape))
         self.length = _norms(self.b)
         self.length = np.where(self.length > 0, self.length, 1)
         self.steps, self.rounds, self.target = 0, 0, 1.0
 
     def until(self, tolerance: float) -> tuple[Columns, float]:
         """Rounds until the careful residual of every column is below the tolerance."""
-        x, left = 0 * self.b, self.b
+        x, left, step = self.zero, self.b, steps_on(isinstance(self.b, np.ndarray))
         inner: tuple[Columns, ...] | None = None
         if self.saved.found is not None:
             state = self.saved.found
@@ -221,11 +269,15 @@ class _Run:
         worst, self.target = float((_norms(left) / self.length).max()), tolerance / 2
         while self.rounds < _ROUNDS:
             goal = max(tolerance / 2 / worst, _GAIN)
-            x = x + self._round(x, left, goal, inner)
-            inner, before = None, worst
+            d, rough = self._round(x, left, goal, inner)
+            x = step.add(x, d)
+            inner, before, self.rounds = None, worst, self.rounds + 1
+            if goal > _GAIN:  # the last one, if all is well
+                bound = self.system.sampled(self.given, x, rough, self.rounds)
+                if bound is not None and (bound <= tolerance * self.length).all():
+                    return x, float((bound / self.length).max())
             left = self.system.residual(self.b, x)
             worst = float((_norms(left) / self.length).max())
-            self.rounds += 1
             self._save(x, left)
             if worst <= tolerance or self.steps >= self.max_steps:
                 break
@@ -237,10 +289,10 @@ class _Run:
 
     def _round(
         self, x: Columns, left: Columns, goal: float, inner: tuple[Columns, ...] | None
-    ) -> Columns:
-        """An approximate solution of A d = left."""
+    ) -> tuple[Columns, Columns]:
+        """An approximate solution of A d = left, and what of the right side it leaves."""
         step = steps_on(isinstance(self.b, np.ndarray))
-        d, r, p = inner or (0 * left, left, self.system.inverse(left))
+        d, r, p = inner or (self.zero, left, self.system.inverse(left))
         rz = step.dot(r, p if inner is None else self.system.inverse(r))
         limit, size = goal * _norms(left), _norms(r)
         done = d, r, p
@@ -264,7 +316,7 @@ class _Run:
                 )
             raise
         self._save(x, left, *done)  # a careful residual may take long
-        return d
+        return d, r
 
     def _tell(self, size: Float[np.ndarray, " k"]) -> None:
         """Call back; a watch is told how many steps the pace until now amounts to."""

@@ -2,7 +2,7 @@ r"""A preconditioner on the device: the matrix as some of its columns know it.""
 
 import copy
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,6 @@ class Nystrom:
         ridge: One number for each row.
         rank: The number of points S.
         key: Of their choice.
-        columns: How many vectors at once are expected.
     """
 
     def __init__(
@@ -44,38 +43,32 @@ class Nystrom:
         rank: int,
         *,
         key: Seed = 0,
-        columns: int = 1,
     ):
         chosen = as_generator(key).choice(gram.size, min(rank, gram.size), replace=False)
         self._mesh = mesh = getattr(gram, "mesh", None)
         self.rank = len(chosen)
         with jax.enable_x64(True):
-            self._prepare(gram, columns)
             some = gram.columns(chosen) if mesh is None else gram.shared_columns(chosen)  # pyright: ignore[reportAttributeAccessIssue]
-            core = _core(mesh, some, chosen.astype(np.int32))
-            self._factor = _factor(mesh, some, core)  # in the memory of the columns
             self._known = gram.diagonal()
-            self._left = _left(mesh, self._factor, self._known)
+            given = some, chosen.astype(np.int32), self._known
+            self._factor, self._left = _factor(mesh, *given)  # in the memory of the columns
         self._shift(ridge)
 
-    def _prepare(self, gram: KernelOperator, vectors: int) -> None:
-        """Begin to compile what will be needed once the columns are there."""
-        dtype = getattr(gram, "precision", None)
-        if self._mesh is not None or dtype is None:
-            return
-        of = jax.ShapeDtypeStruct
-        columns, row = of((gram.size, self.rank), dtype), of((gram.size,), np.float64)
-        core, chosen = of((self.rank, self.rank), np.float64), of((self.rank,), np.int32)
-        _core.prepare(None, columns, chosen)
-        _factor.prepare(None, columns, core)
-        _left.prepare(None, columns, row)
-        _inner.prepare(None, columns, row)
-        _apply.prepare(None, columns, row, core, of((gram.size, vectors), np.float64))
+    @staticmethod
+    def expect(size: int, rank: int, vectors: int, precision: str) -> None:
+        """Begin to compile for a matrix of so many rows on one device, which need not be there yet."""
+        with jax.enable_x64(True):
+            of = jax.ShapeDtypeStruct
+            columns, row = of((size, rank), precision), of((size,), np.float64)
+            chosen, inner = of((rank,), np.int32), of((rank, rank), np.float64)
+            _factor.prepare(None, columns, chosen, row)
+            _inner.prepare(None, columns, row, row, row)
+            _apply.prepare(None, columns, row, inner, of((size, vectors), np.float64))
 
     def _shift(self, ridge: Float[Array, " n"]) -> None:
         with jax.enable_x64(True):
-            self._s = _positive(ridge, self._left, self._known)
-            self._inner = _inner(self._mesh, self._factor, self._s)
+            given = self._factor, ridge, self._left, self._known
+            self._s, self._inner = _inner(self._mesh, *given)
 
     def shifted(self, ridge: Float[Array, " n"]) -> "Nystrom":
         """The same for another ridge, sharing $F$."""
@@ -113,10 +106,10 @@ class _Block(NamedTuple):
         return jax.lax.dynamic_update_slice_in_dim(array, new, self.start, 0)
 
 
-def _over_blocks(n: int, function: Callable[[_Block, Array], Array], start: Array) -> Array:
+def _over_blocks(n: int, function: Callable[[_Block, Any], Any], start: Any) -> Any:
     step = min(n, _ROWS)
 
-    def run(i: Int[Array, ""], carry: Array) -> Array:
+    def run(i: Int[Array, ""], carry: Any) -> Any:
         first = jnp.minimum(i * step, n - step)
         return function(_Block(first, first + jnp.arange(step) >= i * step), carry)
 
@@ -126,66 +119,56 @@ def _over_blocks(n: int, function: Callable[[_Block, Array], Array], start: Arra
 Devices = Mesh | None
 
 
-@ahead(static=1)
-def _core(
-    mesh: Devices, columns: Float[Array, "n r"], chosen: Int[Array, " r"]
-) -> Float[Array, "r r"]:
-    """The chosen rows, from whichever device has them, in float64."""
-
-    def share(columns: Float[Array, "m r"], chosen: Int[Array, " r"]) -> Float[Array, "r r"]:
-        here = chosen - devices.index(mesh) * len(columns)
-        mine = (here >= 0) & (here < len(columns))
-        rows = columns[jnp.clip(here, 0, len(columns) - 1)].astype(jnp.float64)
-        return devices.total(mesh, jnp.where(mine[:, None], rows, 0))
-
-    return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(columns, chosen)
-
-
 @ahead(static=1, donated=(1,))
 def _factor(
-    mesh: Devices, columns: Float[Array, "n r"], core: Float[Array, "r r"]
-) -> Float[Array, "n r"]:
-    # Entries in float32 leave the core uncertain by some of their rounding.
-    noise = 4 * float(jnp.finfo(columns.dtype).eps) * jnp.trace(core)
-
-    def share(columns: Float[Array, "m r"], core: Float[Array, "r r"]) -> Float[Array, "m r"]:
-        lower = jnp.linalg.cholesky((core + core.T) / 2 + noise * jnp.eye(len(core)))
-        solve = lambda part: jax.scipy.linalg.solve_triangular(lower, part.T, lower=True).T
-        return _over_blocks(len(columns), lambda b, out: b.put(out, solve(b.of(out))), columns)
-
-    return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), BY_ROWS)(columns, core)
-
-
-@ahead(static=1)
-def _left(
-    mesh: Devices, factor: Float[Array, "n r"], diagonal: Float[Array, " size"]
-) -> Float[Array, " size"]:
-    """What FF' leaves out of the diagonal, halfway to the mean of that."""
+    mesh: Devices,
+    columns: Float[Array, "n r"],
+    chosen: Int[Array, " r"],
+    diagonal: Float[Array, " size"],
+) -> tuple[Float[Array, "n r"], Float[Array, " size"]]:
+    """F, and what FF' leaves out of the diagonal, halfway to the mean of that."""
 
     def share(
-        factor: Float[Array, "m r"], diagonal: Float[Array, " size"]
-    ) -> Float[Array, " size"]:
-        known = devices.own(mesh, diagonal, len(factor))
-        gap = lambda b: jnp.maximum(b.of(known) - jnp.sum(b.of(factor) ** 2, axis=1), 0)
-        left = _over_blocks(len(factor), lambda b, out: b.put(out, gap(b)), known)
+        columns: Float[Array, "m r"], chosen: Int[Array, " r"], diagonal: Float[Array, " size"]
+    ) -> tuple[Float[Array, "m r"], Float[Array, " size"]]:
+        core = _core(mesh, columns, chosen)
+        # Entries in float32 leave the core uncertain by some of their rounding.
+        noise = 4 * float(jnp.finfo(columns.dtype).eps) * jnp.trace(core)
+        lower = jnp.linalg.cholesky((core + core.T) / 2 + noise * jnp.eye(len(core)))
+        known = devices.own(mesh, diagonal, len(columns))
+
+        def solve(block: _Block, out: tuple[Array, Array]) -> tuple[Array, Array]:
+            rows = jax.scipy.linalg.solve_triangular(lower, block.of(out[0]).T, lower=True).T
+            gap = jnp.maximum(block.of(known) - jnp.sum(rows**2, axis=1), 0)
+            return block.put(out[0], rows), block.put(out[1], gap)
+
+        factor, left = _over_blocks(len(columns), solve, (columns, known))
         mean = devices.total(mesh, jnp.sum(left)) / len(diagonal)
-        return devices.gathered(mesh, (left + mean) / 2, len(diagonal))
+        return factor, devices.gathered(mesh, (left + mean) / 2, len(diagonal))
 
-    return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(factor, diagonal)
+    given, answer = (BY_ROWS, EVERYWHERE, EVERYWHERE), (BY_ROWS, EVERYWHERE)
+    return devices.spread(mesh, share, given, answer)(columns, chosen, diagonal)
 
 
-@jax.jit
-def _positive(
-    ridge: Float[Array, " n"], left: Float[Array, " n"], diagonal: Float[Array, " n"]
-) -> Float[Array, " n"]:
-    return jnp.maximum(ridge + left, 1e-12 * jnp.max(diagonal))
+def _core(
+    mesh: Devices, columns: Float[Array, "m r"], chosen: Int[Array, " r"]
+) -> Float[Array, "r r"]:
+    """The chosen rows, from whichever device has them, in float64."""
+    here = chosen - devices.index(mesh) * len(columns)
+    mine = (here >= 0) & (here < len(columns))
+    rows = columns[jnp.clip(here, 0, len(columns) - 1)].astype(jnp.float64)
+    return devices.total(mesh, jnp.where(mine[:, None], rows, 0))
 
 
 @ahead(static=1)
 def _inner(
-    mesh: Devices, factor: Float[Array, "n r"], s: Float[Array, " size"]
-) -> Float[Array, "r r"]:
-    """The Cholesky factor of 1 + F' S^{-1} F."""
+    mesh: Devices,
+    factor: Float[Array, "n r"],
+    ridge: Float[Array, " size"],
+    left: Float[Array, " size"],
+    diagonal: Float[Array, " size"],
+) -> tuple[Float[Array, " size"], Float[Array, "r r"]]:
+    """S, and the Cholesky factor of 1 + F' S^{-1} F."""
 
     def share(factor: Float[Array, "m r"], s: Float[Array, " size"]) -> Float[Array, "r r"]:
         mine = jnp.maximum(devices.own(mesh, s, len(factor)), jnp.min(s))
@@ -199,7 +182,8 @@ def _inner(
         sums = devices.total(mesh, _over_blocks(len(factor), add, jnp.zeros((width, width))))
         return jnp.linalg.cholesky(jnp.eye(width) + sums)
 
-    return devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(factor, s)
+    s = jnp.maximum(ridge + left, 1e-12 * jnp.max(diagonal))
+    return s, devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(factor, s)
 
 
 @ahead(static=1)

@@ -1,7 +1,6 @@
 """The vectors of a step of conjugate gradients, on the host or in one compiled pass."""
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from widelimit._base.ahead import Ahead
 from widelimit._base.types import Tensor
 
 Columns = Float[Tensor, "n k"]
@@ -25,13 +25,15 @@ class Steps(NamedTuple):
         dot: Inner products of columns.
         plus: K v + ridge v.
         residual: b - K x - ridge x.
+        add: u + v.
     """
 
-    advance: Callable[..., Any]
-    turn: Callable[..., Any]
-    dot: Callable[..., Any]
-    plus: Callable[..., Any]
-    residual: Callable[..., Any]
+    advance: Any
+    turn: Any
+    dot: Any
+    plus: Any
+    residual: Any
+    add: Any
 
 
 @functools.cache
@@ -63,5 +65,24 @@ def steps_on(host: bool) -> Steps:
     def residual(b: Columns, product: Columns, ridge: Ridge, x: Columns) -> Columns:
         return b - plus(product, ridge, x)
 
-    all_ = advance, turn, dot, plus, residual
-    return Steps(*all_) if host else Steps(*map(jax.jit, all_))
+    def add(u: Columns, v: Columns) -> Columns:
+        return u + v
+
+    all_ = advance, turn, dot, plus, residual, add
+    return Steps(*all_) if host else Steps(*(Ahead(function, 0) for function in all_))
+
+
+def expect_steps(n: int, k: int) -> None:
+    """Begin to compile them for k columns of n numbers."""
+    step, of = steps_on(False), jax.ShapeDtypeStruct
+    u, row, ridge = (of(shape, np.float64) for shape in ((n, k), (k,), (n, 1)))
+    with jax.enable_x64(True):
+        for program, given in (
+            (step.dot, (u, u)),
+            (step.turn, (u, u, u, row)),
+            (step.advance, (u, u, u, u, row)),
+            (step.plus, (u, ridge, u)),
+            (step.residual, (u, u, ridge, u)),
+            (step.add, (u, u)),
+        ):
+            program.prepare(*given)

@@ -89,7 +89,6 @@ def _iterate(problem: Problem, ridge: Choice, t: float, solver: CG) -> Ridge:
         )
     data, path = problem.data, None
     several = not isinstance(ridge, str) and np.ndim(ridge) > 0
-    solver.herald(problem, 1 + np.size(ridge) if several else 1)
     if isinstance(ridge, str):
         # A ridge is a variance of noise in units of the kernel: some of the points know it.
         some = dataclasses.replace(problem, data=data.subset(data.some(SUBSET)))
@@ -116,7 +115,7 @@ def _compare(problem: Problem, ridges: np.ndarray, solver: CG) -> tuple[System, 
             "matrix has no leave-one-out error."
         )
     data = problem.data
-    first = solver.system(problem, values[0] / data.weights)
+    first = solver.system(problem, values[0] / data.weights, 1 + len(values))
     first.preconditioner  # noqa: B018 - what it knows of the kernel serves all
     mean = lambda _, e: float((data.weights[:, None] * e**2).mean())
     systems, errors, squares = [], [], []

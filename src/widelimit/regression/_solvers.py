@@ -3,6 +3,7 @@
 import dataclasses
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Float
 
+from widelimit._base.mesh import as_mesh
 from widelimit._base.watch import Watch, announce
 from widelimit.infinite import PreparedKernel
 from widelimit.linalg import InverseDiagonal, KernelOperator, Solution, System, inverse_diagonal
@@ -22,6 +24,7 @@ _QUICK = 4000  # points that no factorisation takes a minute for
 _PROBE = 768  # rows of the product by which the speed of this machine is measured
 _FACTOR, _EIGEN = 0.3, 4.0  # times of Cholesky and eigh in units of a product of two matrices
 _LIGHT = 4096  # points up to which float64 costs nothing
+_BRIEF = 200_000  # points up to which no GPU takes a minute
 _LOOSE = 1e-3  # residual of probes, whose noise is larger
 _TYPICAL = (
     27,
@@ -73,18 +76,34 @@ class CG:
         if int(self.probes) != self.probes or self.probes < 3:
             raise ValueError(f"probes is a number of vectors, at least 3; got {self.probes!r}.")
 
-    def herald(self, problem: Problem, times: float = 1.0) -> None:
-        """Say beforehand how long it takes to solve some times, where there are many points."""
-        n = len(problem.x)
+    def system(
+        self, problem: Problem, ridges: Float[np.ndarray, " n"], times: float = 1.0
+    ) -> System:
+        """The system of a problem, with the preconditioner that all right-hand sides share.
+
+        How long it takes to solve some times is said beforehand, where there are many points.
+        """
+        n, outputs = len(problem.x), problem.data.targets.shape[1]
+        own = problem.unstored and isinstance(problem.kernel, PreparedKernel)
+        cpu = jax.default_backend() == "cpu"
+        if cpu or not own:
+            self._herald(n, times, lambda: probe_seconds(problem) if own else 0.0)
+        if own and as_mesh(self.mesh) is None:
+            System.expect(n, outputs, self.rank, _narrow(n))
+        gram, exact = operators(problem, self.precision, self.mesh)
+        system = System(gram, ridges, exact=exact, rank=self.rank)
+        for matrix, rank in ((gram, system.expected_rank), (exact, 0)):
+            if hasattr(matrix, "expect"):
+                matrix.expect(outputs, rank)  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
+        if own and not cpu and n > _BRIEF:
+            self._herald(n, times, lambda: _seconds(gram, outputs))
+        return system
+
+    def _herald(self, n: int, times: float, product: Callable[[], float]) -> None:
         if n > DENSE and self.verbose is not False:
             careful = 2 * _CAREFUL[jax.default_backend() == "cpu"]
-            seconds = times * (_expected_steps(n) + careful) * product_seconds(problem)
+            seconds = times * (_expected_steps(n) + careful) * product()
             announce(f"conjugate gradients with {n} points", seconds, self.verbose)
-
-    def system(self, problem: Problem, ridges: Float[np.ndarray, " n"]) -> System:
-        """The system of a problem, with the preconditioner that all right-hand sides share."""
-        gram, exact = operators(problem, self.precision, self.mesh)
-        return System(gram, ridges, exact=exact, rank=self.rank)
 
     def solve(self, system: System, right: Targets) -> Solution:
         """Solve for some right-hand sides; an outcome that did not converge is warned of."""
@@ -164,6 +183,10 @@ def forecast(n: int, *, eigen: bool = False) -> float:
     return min(times) * (n / _PROBE) ** 3 * (_EIGEN if eigen else _FACTOR)
 
 
+def _narrow(n: int) -> str:
+    return "float32" if n > _LIGHT else "float64"
+
+
 def operators(
     problem: Problem, precision: str, mesh: Mesh | None
 ) -> tuple[KernelOperator, KernelOperator | None]:
@@ -171,25 +194,24 @@ def operators(
     kernel = problem.kernel
     if not (problem.unstored and isinstance(kernel, PreparedKernel)):
         return problem.tiled(), None
-    narrow = "float32" if len(problem.x) > _LIGHT else "float64"
-    light = kernel.operator(problem.x, narrow, mesh)
+    light = kernel.operator(problem.x, _narrow(len(problem.x)), mesh)
     refined = precision == "float64" and light.precision == "float32"
     return (light.roughly(), light.careful()) if refined else (light, None)
 
 
-def product_seconds(problem: Problem) -> float:
+def probe_seconds(problem: Problem) -> float:
     """How long a product with the matrix takes here, about, from one with few of the points."""
-    kernel, n = problem.kernel, len(problem.x)
-    if not (problem.unstored and isinstance(kernel, PreparedKernel)):
-        return 0.0  # unknown: the first steps will tell
-    part = kernel.operator(problem.x[:_LIGHT], "float32")
-    vector = part.vector(np.ones((part.size, 1)))
-    times = []
-    for _ in range(2):  # the first one compiles
+    part = problem.kernel.operator(problem.x[:_LIGHT], "float32")  # pyright: ignore[reportAttributeAccessIssue]
+    return _seconds(part, 1) * (len(problem.x) / part.size) ** 2
+
+
+def _seconds(matrix: KernelOperator, outputs: int) -> float:
+    """How long a product takes; the first one compiles."""
+    vectors, start = matrix.vector(np.ones((matrix.size, outputs))), 0.0
+    for _ in range(2):
         start = time.perf_counter()
-        np.asarray(part @ vector)
-        times.append(time.perf_counter() - start)
-    return times[-1] * (n / part.size) ** 2
+        np.asarray(matrix @ vectors)
+    return time.perf_counter() - start
 
 
 def _expected_steps(n: int, tolerance: float = 1e-6) -> float:
