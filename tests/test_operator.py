@@ -73,6 +73,28 @@ def test_single_precision_is_refined_to_a_residual_in_double_precision():
     assert hopeless.residual < 1e-13
 
 
+@pytest.mark.parametrize("near", [False, True])
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-9])
+def test_the_last_residual_of_many_points_is_judged_by_some_rows(monkeypatch, near, tolerance):
+    monkeypatch.setattr(linalg._cg, "_ALL_ROWS", 500)
+    monkeypatch.setattr(linalg._cg, "_SOME_ROWS", 64)
+    x = points(600, 12)
+    x[1] = x[0] * 3 if near else x[1] * 1e4  # nearly parallel, or one row that outweighs all others
+    kernel, y = wl.prepare(wl.mlp(3)), np.stack([np.sin(x[:, 0]), x[:, 1] ** 2], axis=1)
+    gram = kernel.operator(x, "float32").roughly()
+    careful, products = gram.careful(), []
+    product = type(careful).__matmul__
+    count = lambda self, v: products.append(self.precision) or product(self, v)
+    monkeypatch.setattr(type(careful), "__matmul__", count)
+    found = conjugate_gradients(gram, y, 1e-3, exact=careful, tolerance=tolerance)
+    assert products.count("float64") == found.rounds - (not near)
+    left = y - (kernel(x) + 1e-3 * np.eye(600)) @ found.x
+    true = (np.linalg.norm(left, axis=0) / np.linalg.norm(y, axis=0)).max()
+    assert found.converged
+    assert true <= found.residual * (1 + 1e-9) <= tolerance
+    assert found.residual < 3 * true
+
+
 def test_clusters_are_iterated_roughly_and_solved_exactly():
     rng = np.random.default_rng(4)
     x = np.repeat(points(30, 12), 10, axis=0) + 1e-3 * rng.standard_normal((300, 12))

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -10,7 +11,11 @@ import jax
 import numpy as np
 
 from .arrays import is_transformed
-from .thresholds import COMPILED_AHEAD, COMPILERS
+from .thresholds import COMPILED_AHEAD, COMPILERS, UNTUNED_COMPILATION
+
+_LOWERING = (
+    threading.Lock()
+)  # Python does one thing at a time: what was asked for first is done first
 
 
 class Ahead:
@@ -20,13 +25,21 @@ class Ahead:
         function: To be compiled.
         static: The numbers of arguments that are known when it is compiled: the first ones.
         donated: As `donate_argnums`.
+        tuned: Whether a GPU looks for the fastest way to multiply matrices, which takes a second or two, also in
+            programs that were asked for beforehand.
 
     Attributes:
         jit: The function as JAX compiles it.
     """
 
-    def __init__(self, function: Callable[..., Any], static: int, donated: tuple[int, ...] = ()):
-        self._static = static
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        static: int = 0,
+        donated: tuple[int, ...] = (),
+        tuned: bool = False,
+    ):
+        self._static, self._options = static, None if tuned else UNTUNED_COMPILATION
         self.jit = jax.jit(function, static_argnums=(*range(static),), donate_argnums=donated)
         self._begun: dict[Hashable, Future[Any]] = {}
         functools.update_wrapper(self, function)
@@ -43,7 +56,9 @@ class Ahead:
 
     def _compiled(self, double: bool, device: Any, given: tuple[Any, ...]) -> Any:
         with jax.enable_x64(double), jax.default_device(device):
-            return self.jit.lower(*given).compile()
+            with _LOWERING:
+                lowered = self.jit.lower(*given)
+            return lowered.compile(self._options)  # pyright: ignore[reportArgumentType]
 
     def __call__(self, *given: Any) -> Any:
         """The result, by the program that was asked for if there is one."""
@@ -69,9 +84,11 @@ class Ahead:
         return given[: self._static], tree, form, bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def ahead(static: int = 0, donated: tuple[int, ...] = ()) -> Callable[[Callable[..., Any]], Ahead]:
+def ahead(
+    static: int = 0, donated: tuple[int, ...] = (), *, tuned: bool = False
+) -> Callable[[Callable[..., Any]], Ahead]:
     """A decorator: `Ahead` with so many static arguments."""
-    return lambda function: Ahead(function, static, donated)
+    return lambda function: Ahead(function, static, donated, tuned)
 
 
 def _is_spread(value: Any) -> bool:

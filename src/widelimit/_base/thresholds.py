@@ -131,6 +131,9 @@ WIDE_COMPILATION = {"xla_cpu_prefer_vector_width": 512}
 
 # The same for programs that run side by side, one on each core: their loops are not divided among the cores.
 LONE_COMPILATION = WIDE_COMPILATION | {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
+
+# The same for programs of a GPU whose products of matrices are none of their time: without a search for the fastest.
+UNTUNED_COMPILATION = {"xla_gpu_autotune_level": 0}
 MOST_CORES = 16  # programs side by side
 COMPILERS = 8  # threads that compile what will be needed
 COMPILED_AHEAD = 32  # programs of one function that are kept

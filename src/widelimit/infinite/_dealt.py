@@ -54,7 +54,7 @@ def _cut(tree: Any, start: Int[Array, ""], side: int) -> Any:
     return jax.tree.map(lambda a: jax.lax.dynamic_slice_in_dim(a, start, side), tree)
 
 
-@ahead(static=3)
+@ahead(static=3, tuned=True)
 def symmetric_product(
     plan: Plan,
     side: int,
@@ -143,8 +143,11 @@ def _times(tile: Float[Array, "r c"], v: Float[Array, "n k"], axis: int) -> Floa
     return jnp.matmul(tile if axis == 1 else tile.T, v, precision=precision)
 
 
-@ahead(static=3)
-def columns(plan: Plan, size: int, mesh: Mesh | None, *given: Any) -> Float[Array, "rows k"]:
+@ahead(static=4)
+def columns(
+    plan: Plan, size: int, mesh: Mesh | None, plain: bool, *given: Any
+) -> Float[Array, "rows k"]:
+    """Some columns, dealt out by rows; plain: where no pair needs care."""
     mine = -(-size // devices.count(mesh))
 
     def share(
@@ -156,12 +159,19 @@ def columns(plan: Plan, size: int, mesh: Mesh | None, *given: Any) -> Float[Arra
     ) -> Float[Array, "mine k"]:
         few, points = x[index], devices.own(mesh, x[:size], mine)
         strip = min(mine, max(8, MATVEC_ENTRIES // max(len(few), 1)))
-
+        evaluate, others = evaluator(plan, numbers, extra), as_points(few)
         first, diagonal = devices.index(mesh) * mine, exact[index].astype(x.dtype)
+
+        def part_of(rows: Float[Array, "strip d"]) -> Float[Array, "strip k"]:
+            if not plain:
+                return gram(plan, numbers, rows, few, extra)[0]
+            these = as_points(rows)
+            edges = evaluate.sizes(these), evaluate.sizes(others)
+            return evaluate.tile(*_both(cosines(these.unit, others.unit)), *edges)[0]
 
         def fill(i: Int[Array, ""], out: Float[Array, "mine k"]) -> Float[Array, "mine k"]:
             start = jnp.minimum(i * strip, mine - strip)
-            (part,) = gram(plan, numbers, _cut(points, start, strip), few, extra)
+            part = part_of(_cut(points, start, strip))
             row = first + start + jax.lax.broadcasted_iota(jnp.int32, part.shape, 0)
             part = jnp.where(row == index[None, :], diagonal[None, :], part)
             part = jnp.where(row < size, part, 0)
@@ -171,6 +181,10 @@ def columns(plan: Plan, size: int, mesh: Mesh | None, *given: Any) -> Float[Arra
         return jax.lax.fori_loop(jnp.int32(0), jnp.int32(-(-mine // strip)), fill, blank)
 
     return devices.spread(mesh, share, EVERYWHERE, BY_ROWS)(*given)
+
+
+def _both(rho: Float[Array, "r c"]) -> tuple[Float[Array, "r c"], Float[Array, "r c"]]:
+    return jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0)
 
 
 @ahead(static=2)
@@ -193,8 +207,7 @@ def some_rows(
     def add(i: Int[Array, ""], sums: Float[Array, "2 r k"]) -> Float[Array, "2 r k"]:
         start = i * side
         rho, part = cosines(few, _cut(points.unit, start, side)), _cut(wide, start, side)
-        both = jnp.maximum(1 - rho, 0), jnp.maximum(1 + rho, 0)
-        (tile,) = evaluate.tile(*both, chosen, _cut(edge, start, side))
+        (tile,) = evaluate.tile(*_both(rho), chosen, _cut(edge, start, side))
         column = start + jax.lax.broadcasted_iota(jnp.int32, rho.shape, 1)
         tile = jnp.where(column == index[:, None], 0, tile).astype(jnp.float64)
         return sums + jnp.stack([tile @ part, jnp.abs(tile) @ jnp.abs(part)])

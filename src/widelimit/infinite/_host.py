@@ -47,10 +47,17 @@ def second_moments(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
 def host_points(x: Float[np.ndarray, "n d"]) -> HostPoints:
     """Split inputs; a zero vector gets a tiny size."""
     x = x.astype(np.float64)
+    q, zero = host_sizes(x)
+    return HostPoints(q, x / np.sqrt(q * x.shape[1])[:, None], zero)
+
+
+def host_sizes(
+    x: Float[np.ndarray, "n d"],
+) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+    """|x|^2/d, tiny for zero vectors, and which these are."""
     q = second_moments(x)
     zero = q == 0
-    q = np.where(zero, 1e-120 / x.shape[1], q)
-    return HostPoints(q, x / np.sqrt(q * x.shape[1])[:, None], zero)
+    return np.where(zero, 1e-120 / x.shape[1], q), zero
 
 
 def host_correlation(first: HostPoints, second: HostPoints) -> tuple[Matrix, Matrix]:

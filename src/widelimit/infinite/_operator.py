@@ -140,7 +140,8 @@ class NetworkGram:
         """A vector, or several as columns, where products are computed."""
         with jax.enable_x64(True):
             ours = v if isinstance(v, jax.Array) else np.asarray(v, np.float64)
-            return devices.everywhere(self.mesh, ours).astype(jnp.float64)
+            there = devices.everywhere(self.mesh, ours)
+            return there if there.dtype == np.float64 else there.astype(jnp.float64)
 
     def __matmul__(self, v: object) -> Float[Tensor, " n *k"]:
         """K v for v of shape (n,) or (n, k), in float64: NumPy for NumPy, else where it was computed."""
@@ -148,10 +149,10 @@ class NetworkGram:
             given = self.vector(v)
             if given.ndim not in (1, 2) or len(given) != self.size:
                 raise ValueError(f"v must have {self.size} rows, got shape {given.shape}.")
-            columns = given.reshape(self.size, -1)
+            columns = given if given.ndim == 2 else given.reshape(self.size, -1)
             out = self._by_kernel(columns)
             out = self._by_tiles(columns) if out is None else out
-            out = out.reshape(given.shape)
+            out = out if given.ndim == 2 else out.reshape(given.shape)
             return out if is_jax(v) else np.asarray(out)
 
     def expect(self, outputs: int, rank: int = 0) -> None:
@@ -164,19 +165,18 @@ class NetworkGram:
         of, fused = jax.ShapeDtypeStruct, self._fused
         v, given = of((self.size, outputs), np.float64), (self._numbers, self._x)
         with jax.enable_x64(True):
+            if self._like is None and self._x.shape[1] > FEW_FEATURES:
+                look_for_near.prepare(None, self._side, self._x, np.int32(self.size))
             if rank:
                 chosen = of((rank,), np.int32)
-                columns.prepare(
-                    self._plan, self.size, None, *given, chosen, self._diagonal, self._extra
-                )
+                more = chosen, self._diagonal, self._extra
+                columns.prepare(self._plan, self.size, None, True, *given, *more)
             if fused is not None and fused.serves(outputs):
                 fused.expect(v, self._diagonal, self._tried_rows)
             else:
                 more = v, self._extra, None, self._diagonal
                 symmetric_product.prepare(self._plan, self._side, None, *given, *more)
             some_rows.prepare(self._plan, self._side, *given, self._tried_rows, v, self._extra)
-            if self._like is None and self._x.shape[1] > FEW_FEATURES:
-                look_for_near.prepare(None, self._side, self._x, np.int32(self.size))
 
     @property
     def _tried_rows(self) -> Int[np.ndarray, " rows"]:
@@ -221,7 +221,7 @@ class NetworkGram:
         """The same, each device having its rows, zeros below them."""
         with jax.enable_x64(True):
             chosen = np.asarray(index, np.int32)
-            program = self._plan, self.size, self.mesh
+            program = self._plan, self.size, self.mesh, self._near is None
             given = self._numbers, self._x, chosen, self._diagonal, self._extra
             return columns(*program, *given)
 

@@ -22,7 +22,7 @@ from ._evaluate import (
     scope_of,
     sizes_of,
 )
-from ._host import capacity, host_points
+from ._host import capacity, host_sizes
 from ._layered import ByLayers, diagonal_of_sizes
 from ._matrix import gram
 from ._plan import Numbers, Plan, facts, join, known, looped, without_widths
@@ -45,16 +45,16 @@ def diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
         if not (fixed and inputs.numpy):
             out = _diagonal_on_device(plan, numbers, jnp.asarray(x), jnp.asarray(dies))
             return tuple(m.astype(inputs.dtype) for m in out)
-        points = host_points(x)
+        sizes, zero = host_sizes(np.asarray(x, np.float64))
         step = min(capacity(len(x)), DIAGONAL_CHUNK)
         parts = []
         for start in range(0, len(x), step):
             q = np.ones(step)
-            used = points.q[start : start + step]
+            used = sizes[start : start + step]
             q[: len(used)] = used
             done = diagonal_of_sizes(plan, numbers, q)
             parts.append([np.asarray(m)[: len(used)] for m in done])
-        kept = ~(points.zero & dies)
+        kept = ~(zero & dies)
         joined = (np.concatenate(list(column)) for column in zip(*parts, strict=True))
         return tuple((kept * m).astype(inputs.dtype) for m in joined)
 

@@ -1,6 +1,7 @@
 r"""A preconditioner on the device: the matrix as some of its columns know it."""
 
 import copy
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,6 +20,10 @@ from widelimit._base.types import Seed
 from ._operator import KernelOperator
 
 _ROWS = 8192  # of the factor that are held in float64 at once
+_PANELS = (
+    4  # into which columns are cut where half of a product is known to be 0, or the other half
+)
+_WIDE = 1024  # columns from which that pays
 
 
 class Nystrom:
@@ -119,7 +124,7 @@ def _over_blocks(n: int, function: Callable[[_Block, Any], Any], start: Any) -> 
 Devices = Mesh | None
 
 
-@ahead(static=1, donated=(1,))
+@ahead(static=1, donated=(1,), tuned=True)
 def _factor(
     mesh: Devices,
     columns: Float[Array, "n r"],
@@ -134,11 +139,11 @@ def _factor(
         core = _core(mesh, columns, chosen)
         # Entries in float32 leave the core uncertain by some of their rounding.
         noise = 4 * float(jnp.finfo(columns.dtype).eps) * jnp.trace(core)
-        lower = jnp.linalg.cholesky((core + core.T) / 2 + noise * jnp.eye(len(core)))
+        half = _inverse_root((core + core.T) / 2 + noise * jnp.eye(len(core)))
         known = devices.own(mesh, diagonal, len(columns))
 
         def solve(block: _Block, out: tuple[Array, Array]) -> tuple[Array, Array]:
-            rows = jax.scipy.linalg.solve_triangular(lower, block.of(out[0]).T, lower=True).T
+            rows = _triangular_product(block.of(out[0]), half)
             gap = jnp.maximum(block.of(known) - jnp.sum(rows**2, axis=1), 0)
             return block.put(out[0], rows), block.put(out[1], gap)
 
@@ -160,7 +165,35 @@ def _core(
     return devices.total(mesh, jnp.where(mine[:, None], rows, 0))
 
 
-@ahead(static=1)
+def _inverse_root(matrix: Float[Array, "r r"]) -> Float[Array, "r r"]:
+    """The inverse of the lower Cholesky factor, of which the lower half of the matrix is read."""
+    lower = jnp.linalg.cholesky(matrix, symmetrize_input=False)
+    return jax.scipy.linalg.solve_triangular(lower, jnp.eye(len(lower)), lower=True)
+
+
+def _panels(width: int) -> list[tuple[int, int]]:
+    many = _PANELS if width >= _WIDE else 1
+    ends = [width * i // many for i in range(many + 1)]
+    return list(itertools.pairwise(ends))
+
+
+def _triangular_product(
+    rows: Float[Array, "m r"], lower: Float[Array, "r r"]
+) -> Float[Array, "m r"]:
+    """The rows times the transpose of a lower triangular matrix."""
+    parts = [rows[:, :stop] @ lower[start:stop, :stop].T for start, stop in _panels(len(lower))]
+    return jnp.concatenate(parts, axis=1)
+
+
+def _lower_square(part: Float[Array, "m r"]) -> Float[Array, "r r"]:
+    """The lower half of the matrix of inner products of columns, and some of the upper one."""
+    width = part.shape[1]
+    strips = [part[:, start:stop].T @ part[:, :stop] for start, stop in _panels(width)]
+    full = [jnp.pad(strip, ((0, 0), (0, width - strip.shape[1]))) for strip in strips]
+    return jnp.concatenate(full)
+
+
+@ahead(static=1, tuned=True)
 def _inner(
     mesh: Devices,
     factor: Float[Array, "n r"],
@@ -168,19 +201,18 @@ def _inner(
     left: Float[Array, " size"],
     diagonal: Float[Array, " size"],
 ) -> tuple[Float[Array, " size"], Float[Array, "r r"]]:
-    """S, and the Cholesky factor of 1 + F' S^{-1} F."""
+    """S, and the inverse L of the Cholesky factor of 1 + F' S^{-1} F: products with it are fast."""
 
     def share(factor: Float[Array, "m r"], s: Float[Array, " size"]) -> Float[Array, "r r"]:
         mine = jnp.maximum(devices.own(mesh, s, len(factor)), jnp.min(s))
 
         def add(block: _Block, sums: Float[Array, "r r"]) -> Float[Array, "r r"]:
             root = jnp.where(block.fresh, jax.lax.rsqrt(block.of(mine)), 0)
-            part = block.of(factor) * root[:, None]
-            return sums + part.T @ part
+            return sums + _lower_square(block.of(factor) * root[:, None])
 
         width = factor.shape[1]
         sums = devices.total(mesh, _over_blocks(len(factor), add, jnp.zeros((width, width))))
-        return jnp.linalg.cholesky(jnp.eye(width) + sums)
+        return _inverse_root(jnp.eye(width) + sums)
 
     s = jnp.maximum(ridge + left, 1e-12 * jnp.max(diagonal))
     return s, devices.spread(mesh, share, (BY_ROWS, EVERYWHERE), EVERYWHERE)(factor, s)
@@ -196,9 +228,9 @@ def _diagonal(
     def share(
         factor: Float[Array, "m r"], s: Float[Array, " size"], inner: Float[Array, "r r"]
     ) -> Float[Array, " size"]:
-        half = lambda b: jax.scipy.linalg.solve_triangular(inner, b.of(factor).T, lower=True)
         blank = jnp.zeros(len(factor), s.dtype)
-        square = lambda b, out: b.put(out, jnp.sum(half(b) ** 2, axis=0))
+        half = lambda b: _triangular_product(b.of(factor), inner)
+        square = lambda b, out: b.put(out, jnp.sum(half(b) ** 2, axis=1))
         known = devices.gathered(mesh, _over_blocks(len(factor), square, blank), len(s))
         return (1 - known / s) / s
 
@@ -230,7 +262,7 @@ def _apply(
         new = lambda b: jnp.where(b.fresh[:, None], b.of(mine), 0)
         add = lambda b, sums: sums + _times(b.of(factor), new(b), 0)
         sums = _over_blocks(m, add, jnp.zeros((width, scaled.shape[1])))
-        known = jax.scipy.linalg.cho_solve((inner, True), devices.total(mesh, sums))
+        known = inner.T @ (inner @ devices.total(mesh, sums))
         parts = _over_blocks(m, lambda b, out: b.put(out, _times(b.of(factor), known, 1)), mine)
         return devices.gathered(mesh, parts, len(scaled))
 
