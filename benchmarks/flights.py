@@ -52,24 +52,19 @@ def boosted(x: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
     return trees.fit(x, y).predict(new)
 
 
-def wide(x: np.ndarray, y: np.ndarray, new: np.ndarray, depth: int, ridge: float) -> np.ndarray:
-    """An infinitely wide network, trained for ever with weight decay."""
-    import widelimit as wl
+def wide(
+    x: np.ndarray, y: np.ndarray, new: np.ndarray, depth: int, ridge: str | float
+) -> np.ndarray:
+    """An infinitely wide network, trained for ever with weight decay, in three lines."""
+    from widelimit.estimators import NTKRegressor
 
-    mean, spread = x.mean(0), x.std(0)
-    spread[spread == 0] = 1
-    scale = lambda z: (z - mean) / spread
-    net = wl.Dense(b_std=1.0) >> wl.Phi("relu") >> wl.mlp(depth - 1)
-    centre, size = y.mean(), y.std()
-    own = float(wl.prepare(net).diagonal(scale(x[:1000])).mean())
-    model = wl.ridge(
-        net, scale(x), (y - centre) / size, ridge * own, solver="cg", tolerance=1e-4, verbose=False
-    )
-    done = model.outcome
+    model = NTKRegressor(depth=depth, ridge=ridge, solver="cg", verbose=True).fit(x, y)
+    done = model._fit.outcome
     assert done is not None
     row = {"steps": done.steps, "rounds": done.rounds, "residual": done.residual, "rank": done.rank}
+    row["ridge"] = round(model.ridge_, 4)
     print(json.dumps(row | {"solver seconds": round(done.seconds, 1)}), flush=True)
-    return centre + size * np.asarray(model.predict(scale(new)))
+    return model.predict(new)
 
 
 def main() -> None:
@@ -78,7 +73,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=None, help="of the training set; all")
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--depth", type=int, nargs="*", default=[2])
-    parser.add_argument("--ridge", type=float, nargs="*", default=[0.3])
+    parser.add_argument("--ridge", nargs="*", default=["loo"], help="loo, or numbers")
     parser.add_argument("--no-trees", action="store_true")
     options = parser.parse_args()
     file = None if options.folder is None else options.folder / "flights.npz"
@@ -97,8 +92,9 @@ def main() -> None:
         models["boosted trees"] = boosted
     for depth in options.depth:
         for ridge in options.ridge:
-            name = f"NTK, depth {depth}, ridge {ridge:g}"
-            models[name] = functools.partial(wide, depth=depth, ridge=ridge)
+            name = f"NTKRegressor(depth={depth}, ridge={ridge})"
+            value = ridge if ridge == "loo" else float(ridge)
+            models[name] = functools.partial(wide, depth=depth, ridge=value)
     for name, fit in models.items():
         start = time.perf_counter()
         error = fit(x[train], y[train], x[test]) - y[test]
