@@ -1,5 +1,7 @@
 """The public kernel functions: conventions, derivatives, limits, bad input."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -359,3 +361,16 @@ def test_in_one_piece_as_on_a_gpu(net, path, second):
     for matrix, other in zip(found, [*exact] * (len(found) // 2), strict=True):
         np.testing.assert_allclose(matrix, other, rtol=2e-5, atol=2e-6 * np.abs(other).max())
     assert float(nearest) < 1
+
+
+@pytest.mark.parametrize("columns", [None, 500])
+def test_large_matrices_are_compiled_outside_of_a_64_bit_context(columns):
+    x = np.random.default_rng(0).standard_normal((600, 128)).astype(np.float32)
+    x[5] = 2 * x[7]
+    given = (x,) if columns is None else (x, 1.5 * x[:columns])
+    net = wl.mlp(3)
+    with jax.enable_x64(False):
+        found = jax.jit(functools.partial(wl.ntk, net))(*map(jnp.asarray, given))
+    exact = wl.ntk(net, *(a.astype(np.float64) for a in given))
+    assert found.dtype == np.float32
+    assert np.abs(np.asarray(found) - exact).max() < 1e-6 * exact.max()

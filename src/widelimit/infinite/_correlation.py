@@ -145,11 +145,12 @@ def _settled(square: Float[Array, "..."]) -> Float[Array, "..."]:
 
 def _refine(minus, plus, near, u1, u2):
     """Replace the marked entries: a few in each row one by one, many by a sweep over features."""
-    rows = jnp.arange(u1.shape[0])
+    # Explicit 32-bit numbers: the program may be lowered outside of a 64-bit context.
+    rows = jnp.arange(u1.shape[0], dtype=jnp.int32)
 
     def pick(carry):
         minus, plus, near, picks = carry
-        column = jnp.argmax(near, axis=1)
+        column = jax.lax.argmax(near, 1, jnp.int32)
         marked, other = near[rows, column], u2[column]
         exact_minus = _settled(jnp.sum((u1 - other) ** 2, axis=1))
         exact_plus = _settled(jnp.sum((u1 + other) ** 2, axis=1))
@@ -158,7 +159,7 @@ def _refine(minus, plus, near, u1, u2):
         return put(minus, exact_minus), put(plus, exact_plus), near, picks + 1
 
     more = lambda carry: jnp.any(carry[2]) & (carry[3] < PICKS)
-    minus, plus, near, _ = jax.lax.while_loop(more, pick, (minus, plus, near, 0))
+    minus, plus, near, _ = jax.lax.while_loop(more, pick, (minus, plus, near, jnp.int32(0)))
 
     def sweep(minus, plus, near):
         def add(i, sums):
@@ -166,7 +167,7 @@ def _refine(minus, plus, near, u1, u2):
             return sums[0] + (a - b) ** 2, sums[1] + (a + b) ** 2
 
         zero = jnp.zeros_like(minus)
-        low, high = jax.lax.fori_loop(0, u1.shape[1], add, (zero, zero))
+        low, high = jax.lax.fori_loop(jnp.int32(0), jnp.int32(u1.shape[1]), add, (zero, zero))
         return jnp.where(near, _settled(low), minus), jnp.where(near, _settled(high), plus)
 
     return jax.lax.cond(jnp.any(near), sweep, lambda m, p, n: (m, p), minus, plus, near)

@@ -2,9 +2,11 @@
 
 import functools
 import itertools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Sharding, SingleDeviceSharding
 from jaxtyping import Array, Float
 
 from widelimit._base.arrays import check_finite, is_traced, is_transformed
@@ -48,10 +50,11 @@ def gram_on_device(
     if not on_accelerator() or few or not simple or is_traced((numbers, x1, x2)):
         check_inputs(x1, x2)
         return gram(plan, numbers, x1, x2, extra)
+    run = _whole
     if not is_transformed((numbers, x1, x2)):
         numbers, extra = _placed(numbers, extra, plan.wanted, str(x1.dtype))
-    out, nearest = _whole(plan, numbers, x1, x2, extra)
-    nearest.copy_to_host_async()
+        run = _telling(x1.sharding)
+    out, nearest = run(plan, numbers, x1, x2, extra)
     if not float(nearest) <= 1 - NEARLY_PARALLEL[str(x1.dtype)]:
         check_inputs(x1, x2)
         return gram(plan, numbers, x1, x2, extra)
@@ -80,8 +83,17 @@ def _placed(
     return found[1]
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _whole(
+@functools.cache
+def _telling(where: Sharding) -> Callable[..., tuple[Matrices, Float[Array, ""]]]:
+    """`_whole`, which itself brings its number to the host: to fetch it takes as long as some of the work."""
+    if len(where.device_set) > 1:
+        return _whole
+    (device,) = where.device_set
+    host = SingleDeviceSharding(device, memory_kind="pinned_host")
+    return jax.jit(_all_at_once, static_argnums=0, out_shardings=(None, host))
+
+
+def _all_at_once(
     plan: Plan,
     numbers: Numbers,
     x1: Float[Array, "n1 d"],
@@ -109,6 +121,9 @@ def _whole(
     put = lambda name, m: jnp.where(same, exact[name].astype(m.dtype)[:, None], m)
     matrices = tuple(put(name, m) for name, m in zip(plan.wanted, out, strict=True))
     return matrices, found(_largest(jnp.where(same, 0, jnp.abs(rho))))
+
+
+_whole = jax.jit(_all_at_once, static_argnums=0)
 
 
 def _largest(matrix: Float[Array, "n n"]) -> Float[Array, ""]:

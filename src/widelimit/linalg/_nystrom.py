@@ -124,7 +124,7 @@ def _over_blocks(n: int, function: Callable[[_Block, Any], Any], start: Any) -> 
 Devices = Mesh | None
 
 
-@ahead(static=1, donated=(1,), tuned=True)
+@ahead(static=1, donated=(1,))
 def _factor(
     mesh: Devices,
     columns: Float[Array, "n r"],
@@ -193,7 +193,7 @@ def _lower_square(part: Float[Array, "m r"]) -> Float[Array, "r r"]:
     return jnp.concatenate(full)
 
 
-@ahead(static=1, tuned=True)
+@ahead(static=1)
 def _inner(
     mesh: Devices,
     factor: Float[Array, "n r"],
