@@ -25,8 +25,6 @@ class Ahead:
         function: To be compiled.
         static: The numbers of arguments that are known when it is compiled: the first ones.
         donated: As `donate_argnums`.
-        tuned: Whether a GPU looks for the fastest way to multiply matrices, which takes a second or two, also in
-            programs that were asked for beforehand.
 
     Attributes:
         jit: The function as JAX compiles it.
@@ -37,28 +35,34 @@ class Ahead:
         function: Callable[..., Any],
         static: int = 0,
         donated: tuple[int, ...] = (),
-        tuned: bool = False,
     ):
-        self._static, self._options = static, None if tuned else UNTUNED_COMPILATION
+        self._static = static
         self.jit = jax.jit(function, static_argnums=(*range(static),), donate_argnums=donated)
         self._begun: dict[Hashable, Future[Any]] = {}
         functools.update_wrapper(self, function)
 
-    def prepare(self, *given: Any) -> None:
-        """Begin to compile for such arguments; arrays may be `jax.ShapeDtypeStruct`."""
+    def prepare(self, *given: Any, tuned: bool = False) -> None:
+        """Begin to compile for such arguments.
+
+        Args:
+            *given: The arguments; arrays may be `jax.ShapeDtypeStruct`.
+            tuned: Whether a GPU looks for the fastest way to multiply matrices, which takes some seconds.
+        """
         kind = self._kind(given)
         if kind is None or kind in self._begun:
             return
         if len(self._begun) >= COMPILED_AHEAD:
             self._begun.pop(next(iter(self._begun)))
         double, device = bool(jax.config.jax_enable_x64), jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
-        self._begun[kind] = _compilers(os.getpid()).submit(self._compiled, double, device, given)
+        self._begun[kind] = _compilers(os.getpid()).submit(
+            self._compiled, double, device, given, None if tuned else UNTUNED_COMPILATION
+        )
 
-    def _compiled(self, double: bool, device: Any, given: tuple[Any, ...]) -> Any:
+    def _compiled(self, double: bool, device: Any, given: tuple[Any, ...], options: Any) -> Any:
         with jax.enable_x64(double), jax.default_device(device):
             with _LOWERING:
                 lowered = self.jit.lower(*given)
-            return lowered.compile(self._options)  # pyright: ignore[reportArgumentType]
+            return lowered.compile(options)
 
     def __call__(self, *given: Any) -> Any:
         """The result, by the program that was asked for if there is one."""
@@ -84,11 +88,9 @@ class Ahead:
         return given[: self._static], tree, form, bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def ahead(
-    static: int = 0, donated: tuple[int, ...] = (), *, tuned: bool = False
-) -> Callable[[Callable[..., Any]], Ahead]:
+def ahead(static: int = 0, donated: tuple[int, ...] = ()) -> Callable[[Callable[..., Any]], Ahead]:
     """A decorator: `Ahead` with so many static arguments."""
-    return lambda function: Ahead(function, static, donated, tuned)
+    return lambda function: Ahead(function, static, donated)
 
 
 def _is_spread(value: Any) -> bool:

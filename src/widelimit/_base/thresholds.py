@@ -76,7 +76,8 @@ NEARLY_PARALLEL = {"float64": 1e-3, "float32": 1e-2}
 PICKS = 8  # entries of a row; so many nearly parallel ones are repaired one by one
 
 REFINED = 2**24  # products; up to so many similar inputs are compared entry by entry behind a pool
-DOUBTED = 3e-6  # radians, by estimate, that rounding moves angles behind a pool; beyond, float64 is used (errors are a fifth)
+# radians, by estimate, that rounding moves angles behind a pool; beyond, float64 is used (errors are a fifth of it)
+DOUBTED = 3e-6
 SIMILAR = 1e-3  # 1 - rho of pooled pixels; below, it is computed from differences
 
 # --- profiles ----------------------------------------------------------------------------------------
@@ -130,8 +131,11 @@ WIDE_COMPILATION = {"xla_cpu_prefer_vector_width": 512}
 # The same for programs that run side by side, one on each core: their loops are not divided among the cores.
 LONE_COMPILATION = WIDE_COMPILATION | {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 
-# The same for programs of a GPU whose products of matrices are none of their time: without a search for the fastest.
+# The same for programs of a GPU whose products of matrices take less time than the search for their fastest way.
 UNTUNED_COMPILATION = {"xla_gpu_autotune_level": 0}
+TUNED_POINTS = (
+    2**18
+)  # points; from here the search repays: it takes 4 s, and saves some 20 s of 10^6 points
 MOST_CORES = 16  # programs side by side
 COMPILERS = 8  # threads that compile what will be needed
 COMPILED_AHEAD = 32  # programs of one function that are kept

@@ -12,6 +12,7 @@ from widelimit.plot import COLOURS, figure, save, style
 from ._images import MODELS, Scored
 
 _TICKS = [m * 10.0**k for k in range(-3, 2) for m in (1, 1.5, 2, 3, 4, 6, 8)]  # % of errors
+_APART = 1.8  # times the number before, for its name to have room
 _HEAD = ("network", "kernel", "images", "accuracy %", "ridge", "kernels s", "solving s")
 
 
@@ -41,10 +42,13 @@ def write_images_page(out: Path, scores: Sequence[Scored]) -> None:
     rows = image_rows(scores)
     lines = [_HEAD, ("---", "---", *["---:"] * (len(_HEAD) - 2)), *rows]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    tests = ", ".join(sorted({str(s.tests) for s in scores}))
+    tests = {MODELS[s.model].title: s.tests for s in scores}
+    most = max(tests.values())
+    fewer = "; ".join(f"{name}: the first {n}" for name, n in tests.items() if n < most)
     text = (
         "# Kernel regression on images\n\n"
-        f"Accuracy on {tests} test images. The ridge, in units of the kernel's mean diagonal, is chosen "
+        f"Accuracy on {most} test images{f' ({fewer})' if fewer else ''}. "
+        "The ridge, in units of the kernel's mean diagonal, is chosen "
         "on a sixth of the training images. Seconds of the kernels are for the largest number of images, "
         f"both kinds together.\n\n{table}\n\n![Accuracy](images.png)\n"
     )
@@ -91,7 +95,16 @@ def _lines(panel: Any, scores: Sequence[Scored]) -> None:
     errors = [e for e in _TICKS if low <= e <= high]
     panel.set_yticks(errors, [f"{e:g}" for e in errors])
     panel.set_yticks([], minor=True)
-    sizes = sorted({s.images for s in scores})
+    sizes = _apart(sorted({s.images for s in scores}))
     panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
     panel.set_xticks([], minor=True)
     panel.legend()
+
+
+def _apart(sizes: list[int]) -> list[int]:
+    """Those of some numbers whose names do not overlap on a logarithmic axis."""
+    kept = sizes[:1]
+    for size in sizes[1:]:
+        if size >= _APART * kept[-1]:
+            kept.append(size)
+    return kept

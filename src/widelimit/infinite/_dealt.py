@@ -54,7 +54,7 @@ def _cut(tree: Any, start: Int[Array, ""], side: int) -> Any:
     return jax.tree.map(lambda a: jax.lax.dynamic_slice_in_dim(a, start, side), tree)
 
 
-@ahead(static=3, tuned=True)
+@ahead(static=3)
 def symmetric_product(
     plan: Plan,
     side: int,

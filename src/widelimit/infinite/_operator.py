@@ -15,6 +15,7 @@ from widelimit._base.thresholds import (
     FEW_FEATURES,
     REPRESENTABLE,
     TILE_SIDE,
+    TUNED_POINTS,
 )
 from widelimit._base.types import Self, Tensor
 
@@ -168,15 +169,17 @@ class NetworkGram:
             if self._like is None and self._x.shape[1] > FEW_FEATURES:
                 look_for_near.prepare(None, self._side, self._x, np.int32(self.size))
             if rank:
-                chosen = of((rank,), np.int32)
-                more = chosen, self._diagonal, self._extra
+                more = of((rank,), np.int32), self._diagonal, self._extra
                 columns.prepare(self._plan, self.size, None, True, *given, *more)
-            if fused is not None and fused.serves(outputs):
-                fused.expect(v, self._diagonal, self._tried_rows)
-            else:
+            if fused is None or not fused.serves(outputs):
+                how = self._plan, self._side, None
                 more = v, self._extra, None, self._diagonal
-                symmetric_product.prepare(self._plan, self._side, None, *given, *more)
-            some_rows.prepare(self._plan, self._side, *given, self._tried_rows, v, self._extra)
+                symmetric_product.prepare(*how, *given, *more, tuned=self.size >= TUNED_POINTS)
+                return
+            fused.expect(v, self._diagonal, self._tried_rows)
+            if fused.tried is None:
+                more = self._tried_rows, v, self._extra
+                some_rows.prepare(self._plan, self._side, *given, *more)
 
     @property
     def _tried_rows(self) -> Int[np.ndarray, " rows"]:

@@ -15,6 +15,7 @@ from widelimit._base import mesh as devices
 from widelimit._base.ahead import ahead
 from widelimit._base.keys import as_generator
 from widelimit._base.mesh import BY_ROWS, EVERYWHERE
+from widelimit._base.thresholds import TUNED_POINTS
 from widelimit._base.types import Seed
 
 from ._operator import KernelOperator
@@ -66,8 +67,9 @@ class Nystrom:
             of = jax.ShapeDtypeStruct
             columns, row = of((size, rank), precision), of((size,), np.float64)
             chosen, inner = of((rank,), np.int32), of((rank, rank), np.float64)
-            _factor.prepare(None, columns, chosen, row)
-            _inner.prepare(None, columns, row, row, row)
+            tuned = size >= TUNED_POINTS
+            _factor.prepare(None, columns, chosen, row, tuned=tuned)
+            _inner.prepare(None, columns, row, row, row, tuned=tuned)
             _apply.prepare(None, columns, row, inner, of((size, vectors), np.float64))
 
     def _shift(self, ridge: Float[Array, " n"]) -> None:
