@@ -76,8 +76,8 @@ def test_single_precision_is_refined_to_a_residual_in_double_precision():
 @pytest.mark.parametrize("near", [False, True])
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-9])
 def test_the_last_residual_of_many_points_is_judged_by_some_rows(monkeypatch, near, tolerance):
-    monkeypatch.setattr(linalg._cg, "_ALL_ROWS", 500)
-    monkeypatch.setattr(linalg._cg, "_SOME_ROWS", 64)
+    monkeypatch.setattr(linalg._judged, "_ALL_ROWS", 500)
+    monkeypatch.setattr(linalg._judged, "_SOME_ROWS", 64)
     x = points(600, 12)
     x[1] = x[0] * 3 if near else x[1] * 1e4  # nearly parallel, or one row that outweighs all others
     kernel, y = wl.prepare(wl.mlp(3)), np.stack([np.sin(x[:, 0]), x[:, 1] ** 2], axis=1)

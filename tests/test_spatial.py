@@ -397,3 +397,18 @@ def test_single_precision_of_nearly_equal_large_images_is_finite(activation, rea
         assert np.isfinite(kernel).all()
         np.testing.assert_allclose(kernel[0, 1], kernel[0, 0], rtol=1e-5)
         np.testing.assert_allclose(kernel[0, 2], 2 * kernel[0, 0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("readout", ["flatten", "pool"])
+def test_derivatives_outside_of_a_64_bit_context(readout):
+    net, x = (
+        wl.cnn(depth=2, readout=readout),
+        np.random.default_rng(0).standard_normal((3, 5, 5, 2)),
+    )
+    total = lambda x: wl.ntk(net, x).sum()
+    with jax.enable_x64(True):
+        exact = np.asarray(jax.grad(total)(jnp.asarray(x)))
+    with jax.enable_x64(False):
+        found = jax.grad(total)(jnp.asarray(x, jnp.float32))
+    assert found.dtype == np.float32
+    assert np.abs(np.asarray(found) - exact).max() < 1e-5 * np.abs(exact).max()

@@ -79,13 +79,30 @@ def _reads(q: Array_, window: Window, sites: Sites, dtype: str) -> list[Array_]:
     """What belongs to single images: mean variances under the window, deviations, their inverse, halves of shares."""
     table = flat_table(window.tables(sites), sites)
     places = np.where(table < 0, math.prod(sites), table).T.reshape(-1)
-    parts = jnp.take(q, places, axis=1, mode="fill", fill_value=0)
-    parts = parts.reshape(len(q), table.shape[1], len(table))
+    parts = _read(q, tuple(places.tolist())).reshape(len(q), table.shape[1], len(table))
     total = jnp.sum(parts, axis=1)
     root, over = in_units(safe_sqrt(q), _inverse(total), [1])
     shares = jnp.moveaxis(safe_sqrt(parts) * _inverse(total)[:, None], 1, 0)
     rounded = [a.astype(dtype) for a in (root, over, math.sqrt(0.5) * shares)]
     return [total / window.taps(len(sites)), *rounded]
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _read(q: Array_, places: tuple[int, ...]) -> Array_:
+    """Columns, 0 beyond the last.
+
+    Derivatives are a product: outside of a 64-bit context, where they may be taken, there is no gather of doubles.
+    """
+    return jnp.take(q, np.asarray(places), axis=1, mode="fill", fill_value=0)
+
+
+@_read.defjvp
+def _read_jvp(places, primals, tangents):
+    (q,), (change,) = primals, tangents
+    reads = np.arange(q.shape[1])[:, None] == np.asarray(places)
+    return _read(q, places), jax.lax.dot_general(
+        change, jnp.asarray(reads, q.dtype), (((1,), (0,)), ((), ()))
+    )
 
 
 def _inverse(total: Array_) -> Array_:

@@ -149,10 +149,11 @@ def settled(
     """
     dtype = sums.low.dtype
     own = sums.low[: meeting.images]
-    spread = jnp.diagonal(own, axis1=1, axis2=2).astype(jnp.float64)
     ends = jnp.concatenate([sums.a1, sums.a2])
     numbers = jnp.concatenate([meeting.first, meeting.second])
-    sizes = written(going(ends), Size.of, ends, spread[numbers])
+    # Gathered before it is double: derivatives may be taken outside of a 64-bit context.
+    spread = jnp.diagonal(own, axis1=1, axis2=2)[numbers].astype(jnp.float64)
+    sizes = written(going(ends), Size.of, ends, spread)
     one = Size(*(a[: len(sums.a1), :, None] for a in sizes))
     two = Size(*(a[len(sums.a1) :, None, :] for a in sizes))
     over = outer(one.over, two.over, sums.low)

@@ -144,8 +144,7 @@ def _build(form: Form, how: How, numbers: Numbers, q: Scalar, tolerance: Scalar)
     return build(join(form, numbers), q, how, tolerance)
 
 
-_build_quickly = quick_jit(_build, (0, 1))
-_build_well = jax.jit(_build, static_argnums=(0, 1))  # for what takes longer than its compilation
+_build_quickly, _build_well = quick_jit(_build, (0, 1)), jax.jit(_build, static_argnums=(0, 1))
 
 
 def _chop(values: Float[Array, " points"], tolerance: Scalar) -> Series:

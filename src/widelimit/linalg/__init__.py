@@ -2,7 +2,6 @@
 
 from widelimit._base.processes import processes as processes
 
-from ._cg import Solution as Solution
 from ._cg import System as System
 from ._cholesky import Cholesky as Cholesky
 from ._cholesky import cholesky as cholesky
@@ -18,6 +17,7 @@ from ._operator import KernelOperator as KernelOperator
 from ._ridge import RidgePath as RidgePath
 from ._ridge import leave_one_out as leave_one_out
 from ._ridge import ridge_path as ridge_path
+from ._solution import Solution as Solution
 from ._store import Job as Job
 from ._store import StoredGram as StoredGram
 from ._tiles import TiledGram as TiledGram

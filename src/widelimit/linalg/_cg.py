@@ -1,9 +1,7 @@
 """A system with a kernel matrix that is not stored, and the iteration that solves it."""
 
 import copy
-import dataclasses
 import functools
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,49 +13,22 @@ from numpy.typing import ArrayLike
 
 from widelimit._base.keys import as_generator
 from widelimit._base.link import PULSE
-from widelimit._base.shown import shown
 from widelimit._base.types import Seed
 from widelimit._base.watch import Watch, say
 
 from ._checkpoint import Checkpoint
 from ._cholesky import _ridge
+from ._judged import judged_by_rows
 from ._low_rank import Preconditioner, partial_cholesky
-from ._nystrom import Nystrom
+from ._nystrom import Nystrom, usual_rank
 from ._operator import KernelOperator
+from ._solution import Solution
 from ._steps import Columns, expect_steps, steps_on
 
 _GAIN = 1e-4  # of the residual in one round: beyond, entries in float32 only pretend
 _POOR = 50.0  # gain of a round: below, products are made more careful where that is possible
 _ROUNDS = 8
 _PACE = 5  # steps after which their pace is known
-_ALL_ROWS = 200_000  # points up to which the last residual is that of all rows
-_SOME_ROWS = 256  # that judge it beyond
-
-
-@shown("what conjugate gradients found")
-@dataclasses.dataclass(frozen=True)
-class Solution:
-    """What an iterative solver reached.
-
-    Attributes:
-        x: The solution, of the right-hand side's shape.
-        converged: Whether the residual is below the tolerance.
-        steps: Iterations, each one product with the matrix.
-        residual: The largest |b - A x| / |b| of the columns, computed anew at the end in float64. Beyond 200,000
-            points the end is judged by 256 random rows: they tell by how much the residual that was updated along the
-            way can be off (a bound of three standard errors, which is added to it).
-        rounds: How often the residual was computed anew.
-        rank: Of the preconditioner.
-        seconds: How long it took.
-    """
-
-    x: Float[np.ndarray, " n *k"]
-    converged: bool
-    steps: int
-    residual: float
-    rounds: int = 1
-    rank: int = 0
-    seconds: float = 0.0
 
 
 class System:
@@ -102,7 +73,7 @@ class System:
             precision: Of the matrix's entries.
         """
         expect_steps(size, outputs)
-        rank = _rank(rank, size, host=False)
+        rank = usual_rank(rank, size, host=False)
         if rank:
             Nystrom.expect(size, rank, outputs, precision)
 
@@ -183,7 +154,7 @@ class System:
     @property
     def expected_rank(self) -> int:
         """Of the preconditioner, also while there is none."""
-        return _rank(self._wanted, self.gram.size, isinstance(self._ridge, np.ndarray))
+        return usual_rank(self._wanted, self.gram.size, isinstance(self._ridge, np.ndarray))
 
     @property
     def rank(self) -> int:
@@ -203,39 +174,17 @@ class System:
         """A v."""
         return steps_on(isinstance(v, np.ndarray)).plus(self.gram @ v, self._ridge, v)
 
+    def judged(
+        self, b: Float[np.ndarray, "n k"], x: Columns, r: Columns, times: int
+    ) -> Float[np.ndarray, " k"] | None:
+        """A bound of |b - A x| from some rows, where r was found for it with less care; None: ask for all."""
+        rng = as_generator(self._key).spawn(times)[-1]
+        careful = None if self.exact is self.gram else self.exact
+        return judged_by_rows(careful, self._host, b, x, r, rng)
+
     def residual(self, b: Columns, x: Columns) -> Columns:
         """The residual b - A x, carefully."""
         return steps_on(isinstance(x, np.ndarray)).residual(b, self.exact @ x, self._ridge, x)
-
-    def sampled(
-        self, b: Float[np.ndarray, "n k"], x: Columns, r: Columns, round_: int
-    ) -> Float[np.ndarray, " k"] | None:
-        """A bound of |b - A x| where r was found for it with less care, or None if few rows do not tell.
-
-        What the iteration lost grows with the size of a row, so rows are compared in units of that.
-        """
-        some = getattr(self.exact, "some", None)
-        if some is None or self.exact is self.gram or len(b) <= _ALL_ROWS:
-            return None
-        rng = as_generator(self._key).spawn(round_)[-1]
-        rows = np.sort(rng.choice(len(b), _SOME_ROWS, replace=False))
-        products = some(rows, x)
-        if products is None:
-            return None
-        there, left = np.asarray(x)[rows], np.asarray(r)
-        lost = b[rows] - products - self._host[rows, None] * there - left[rows]
-        square = np.asarray(self.exact.diagonal())
-        square = np.where(square > 0, square, 1)[:, None]
-        size = np.sqrt((lost**2 / square[rows]).mean(0) * square.sum())
-        return np.linalg.norm(left, axis=0) + (1 + 3 / math.sqrt(2 * _SOME_ROWS)) * size
-
-
-def _rank(wanted: int | None, size: int, host: bool) -> int:
-    """Columns of a preconditioner: products of a GPU are dear beside it, those of a CPU less so."""
-    if wanted is None:
-        many = 4 if host else 5 if jax.default_backend() == "cpu" else 10
-        wanted = int(many * np.sqrt(size))
-    return min(size, wanted)
 
 
 class _Run:
@@ -273,7 +222,7 @@ class _Run:
             x = step.add(x, d)
             inner, before, self.rounds = None, worst, self.rounds + 1
             if goal > _GAIN:  # the last one, if all is well
-                bound = self.system.sampled(self.given, x, rough, self.rounds)
+                bound = self.system.judged(self.given, x, rough, self.rounds)
                 if bound is not None and (bound <= tolerance * self.length).all():
                     return x, float((bound / self.length).max())
             left = self.system.residual(self.b, x)

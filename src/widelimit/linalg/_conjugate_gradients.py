@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 from widelimit._base.renamed import renamed_argument
 from widelimit._base.types import Seed
 
-from ._cg import Solution, System
+from ._cg import System
 from ._operator import KernelOperator
+from ._solution import Solution
 
 
 @renamed_argument(seed="key")

@@ -11,7 +11,8 @@ from widelimit._base.keys import as_generator
 from widelimit._base.shown import shown
 from widelimit._base.types import Seed
 
-from ._cg import Solution, System
+from ._cg import System
+from ._solution import Solution
 
 
 @shown("an estimate of the diagonal of an inverse")

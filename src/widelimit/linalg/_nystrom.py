@@ -94,6 +94,14 @@ class Nystrom:
             return _apply(self._mesh, self._factor, self._s, self._inner, v)
 
 
+def usual_rank(wanted: int | None, size: int, host: bool) -> int:
+    """Columns of a preconditioner: products of a GPU are dear beside it, those of a CPU less so."""
+    if wanted is None:
+        many = 4 if host else 5 if jax.default_backend() == "cpu" else 10
+        wanted = int(many * np.sqrt(size))
+    return min(size, wanted)
+
+
 class _Block(NamedTuple):
     """Some rows of a matrix; the last block begins earlier, so that all have one size."""
 
