@@ -53,19 +53,21 @@ def _read(x: Any, dtype: str) -> Read:
 
 
 def kernels_of(
-    state: Images, kernels: tuple[str, ...], n1: int, n2: int | None
+    state: Images, kernels: tuple[str, ...], n1: int, n2: int | None, dtype: str
 ) -> tuple[Float[Array, "..."], ...]:
     """The kernels from a state, axes (n1, n2, *pixels, *pixels); n2 = None: of one batch with itself."""
     ask = _answer if is_transformed(state) else _answered
-    return ask((kernels, n1, n2), state)
+    return ask((kernels, n1, n2, dtype), state)
 
 
 def _answer(asked: tuple[Any, ...], state: Images) -> tuple[Float[Array, "..."], ...]:
-    kernels, n1, n2 = asked
+    kernels, n1, n2, dtype = asked
     listed = order(n1, n2, own=n2 is not None and len(state.pairs.minus) > n1 * n2)
     values = kernel_values(state.pairs, kernels, state.pairs.size)
     shape = (len(listed.first), *state.sites, *state.sites)
-    return tuple(unfolded(v.reshape(shape), listed, n2 is None) for v in values)
+    # Rounded first: outside of a 64-bit context, where derivatives may be taken, there is no gather of doubles.
+    rounded = [v.astype(dtype).reshape(shape) for v in values]
+    return tuple(unfolded(v, listed, n2 is None) for v in rounded)
 
 
 _answered = quick_jit(_answer)

@@ -203,7 +203,7 @@ def _run(
         state = first_stage(coarse, numbers, cast(x1), cast(x2), ntk="ntk" in kernels)
     watched, last = parted(rest)
     out = interpret(last, interpret(watched, state).unwatched())
-    return kernels_of(out, kernels, len(x1), None if x2 is None else len(x2)), out.doubt
+    return kernels_of(out, kernels, len(x1), None if x2 is None else len(x2), dtype), out.doubt
 
 
 def _first_stage(net: Layer, x: Any) -> tuple[Coarse, Layer, Layer] | None:

@@ -129,7 +129,8 @@ def _trace_pixels(net: Layer, inputs: Inputs) -> Trace:
     with jax.enable_x64(True):
         start = images_of(inputs.x1, inputs.x2, str(inputs.dtype), own=True)
         sizes = len(inputs.x1), None if inputs.x2 is None else len(inputs.x2)
-        values = lambda state: kernels_of(state, ("nngp", "ntk"), *sizes)
+        given = ("nngp", "ntk"), *sizes, str(inputs.dtype)
+        values = lambda state: kernels_of(state, *given)
         steps = tuple(Step(repr(v.layer), *values(v.after)) for v in _in_order(visits(net, start)))
         return _in_convention(Trace(steps, *(None,) * 5), inputs)
 
