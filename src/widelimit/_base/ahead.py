@@ -13,9 +13,8 @@ import numpy as np
 from .arrays import is_transformed
 from .thresholds import COMPILED_AHEAD, COMPILERS, UNTUNED_COMPILATION
 
-_LOWERING = (
-    threading.Lock()
-)  # Python does one thing at a time: what was asked for first is done first
+# Python does one thing at a time: what was asked for first is done first.
+_LOWERING = threading.Lock()
 
 
 class Ahead:

@@ -76,8 +76,9 @@ NEARLY_PARALLEL = {"float64": 1e-3, "float32": 1e-2}
 PICKS = 8  # entries of a row; so many nearly parallel ones are repaired one by one
 
 REFINED = 2**24  # products; up to so many similar inputs are compared entry by entry behind a pool
-# radians, by estimate, that rounding moves angles behind a pool; beyond, float64 is used (errors are a fifth of it)
-DOUBTED = 3e-6
+DOUBTED = (
+    1e-6  # radians, by estimate, that rounding moves angles behind a pool; beyond, float64 is used
+)
 SIMILAR = 1e-3  # 1 - rho of pooled pixels; below, it is computed from differences
 
 # --- profiles ----------------------------------------------------------------------------------------
@@ -133,9 +134,7 @@ LONE_COMPILATION = WIDE_COMPILATION | {"xla_disable_hlo_passes": "cpu-parallel-t
 
 # The same for programs of a GPU whose products of matrices take less time than the search for their fastest way.
 UNTUNED_COMPILATION = {"xla_gpu_autotune_level": 0}
-TUNED_POINTS = (
-    2**18
-)  # points; from here the search repays: it takes 4 s, and saves some 20 s of 10^6 points
+TUNED_POINTS = 2**18  # points; from here the search repays: 4 s, for some 20 of 10^6 points
 MOST_CORES = 16  # programs side by side
 COMPILERS = 8  # threads that compile what will be needed
 COMPILED_AHEAD = 32  # programs of one function that are kept
