@@ -8,7 +8,7 @@ import pytest
 import widelimit as wl
 from widelimit.infinite import _fused, _hopper
 from widelimit.infinite._hopper_tile import BLOCK, Polynomial, Shape
-from widelimit.infinite._powers import powers_of
+from widelimit.infinite._powers import folded, powers_of
 
 plgpu = pytest.importorskip("jax.experimental.pallas.mosaic_gpu")
 RISING = Polynomial(0.2, (0.3, -0.5, 0.2, 0.1))
@@ -79,6 +79,21 @@ def test_profiles_are_powers_where_the_arithmetic_holds_them(depth, dtype):
             )
         exact = profile.ntk(rho.astype(np.float64))
         assert np.abs(values - exact).max() < 3 * np.finfo(dtype).eps * profile.ntk(1.0)
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf", "gelu", "abs", "sin", "tanh"])
+def test_one_root_is_enough_for_a_profile_that_is_not_shifted(activation):
+    profile = wl.profile(wl.mlp(2, activation))
+    angle = np.linspace(0, np.pi, 501)
+    minus, plus = 2 * np.sin(angle / 2) ** 2, 2 * np.cos(angle / 2) ** 2
+    for kind in ("nngp", "ntk"):
+        series, exact = getattr(profile.series, kind), getattr(profile, kind + "_at_angle")(angle)
+        found = folded(series)
+        assert found is not None or float(series.shift) != 0 or int(series.degree) > 40
+        if found is not None:
+            with jax.enable_x64(True):
+                values = np.asarray(found.at(jnp.asarray(minus), jnp.asarray(plus)))
+            assert np.abs(values * profile.scale - exact).max() < 3e-15 * np.abs(exact).max()
 
 
 def by_numpy(error):

@@ -14,6 +14,7 @@ from widelimit import testing
 from widelimit._base.arrays import as_inputs
 from widelimit.infinite import _layered
 from widelimit.infinite._evaluate import Request, for_device
+from widelimit.infinite._halved import halved
 from widelimit.infinite._plan import split
 from widelimit.infinite._whole import _placed, _whole
 
@@ -361,6 +362,26 @@ def test_in_one_piece_as_on_a_gpu(net, path, second):
     for matrix, other in zip(found, [*exact] * (len(found) // 2), strict=True):
         np.testing.assert_allclose(matrix, other, rtol=2e-5, atol=2e-6 * np.abs(other).max())
     assert float(nearest) < 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("net", "path"), [(wl.mlp(3), "profile"), (wl.mlp(2, b_std=0.3), "layers")]
+)
+def test_halves_as_on_a_gpu(net, path, dtype):
+    """Half of a symmetric matrix and its mirror image, here on the host; the last tile is not full."""
+    x = np.random.default_rng(3).normal(size=(43, 7)).astype(dtype)
+    x[11] = 0
+    form, numbers = split(net)
+    with jax.enable_x64(True):
+        request = Request(form, numbers, ("nngp", "ntk"), path=path)
+        plan, given, points, _, extra = for_device(request, as_inputs(jnp.asarray(x)))
+        found, nearest = jax.jit(halved, static_argnums=(0, 4))(plan, given, points, extra, 8)
+        plain, expected = _whole(plan, given, points, None, extra)
+    assert float(nearest) == pytest.approx(float(expected))
+    for matrix, other in zip(found, plain, strict=True):
+        rounding = 8 * np.finfo(dtype).eps * np.abs(other).max()
+        np.testing.assert_allclose(matrix, other, rtol=0, atol=rounding)
 
 
 @pytest.mark.parametrize("columns", [None, 500])

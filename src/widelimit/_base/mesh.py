@@ -38,6 +38,13 @@ def count(mesh: Mesh | None) -> int:
     return 1 if mesh is None else mesh.size
 
 
+def memory(mesh: Mesh | None) -> float:
+    """Bytes that JAX may use on all of them, each taken for one of this process's; inf where that is not told."""
+    here = jax.local_devices()[0] if mesh is None else mesh.local_devices[0]
+    told = here.memory_stats() or {}
+    return count(mesh) * float(told.get("bytes_limit", np.inf))
+
+
 def index(mesh: Mesh | None) -> Int[Array, ""]:
     """Which of the devices this one is, inside `spread`."""
     return jnp.int32(0) if mesh is None else jax.lax.axis_index(AXIS)

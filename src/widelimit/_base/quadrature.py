@@ -116,3 +116,12 @@ def hermite_basis(terms: int, nodes: int, reach: float = 13.5) -> tuple[np.ndarr
     for n in range(1, terms - 1):
         psi[n + 1] = (z * psi[n] - math.sqrt(n) * psi[n - 1]) / math.sqrt(n + 1)
     return z, psi * (w * root)
+
+
+def cosine_transform(nodes: int) -> np.ndarray:
+    """The matrix from values at Chebyshev nodes to the coefficients of a series."""
+    n = np.arange(nodes)
+    turns = n[:, None] * (2 * n + 1) % (4 * nodes)  # exact: cosines of large angles are not
+    transform = 2 / nodes * np.cos(np.pi * turns / (2 * nodes))
+    transform[0] /= 2
+    return transform

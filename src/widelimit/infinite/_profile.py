@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from widelimit._base.arrays import evaluating_now
 from widelimit._base.compile import on_host, quick_jit
 from widelimit._base.numerics import chebyshev_sum
+from widelimit._base.quadrature import cosine_transform
 from widelimit._base.scalars import Scalar
 from widelimit._base.shown import shown
 from widelimit._base.thresholds import NODES
@@ -148,13 +149,8 @@ _build_quickly, _build_well = quick_jit(_build, (0, 1)), jax.jit(_build, static_
 
 
 def _chop(values: Float[Array, " points"], tolerance: Scalar) -> Series:
-    n = np.arange(NODES)
-    turns = (
-        n[:, None] * (2 * n[None, :] + 1) % (4 * NODES)
-    )  # exact: cosines of large angles are not
-    transform = 2 / NODES * np.cos(np.pi * turns / (2 * NODES))
-    transform[0] /= 2
-    table = values.reshape(len(_SHIFTS), NODES) @ jnp.asarray(transform).T
+    transform = jnp.asarray(cosine_transform(NODES))
+    table = values.reshape(len(_SHIFTS), NODES) @ transform.T
     size = jnp.abs(table)
     scale = jnp.max(jnp.abs(values))
     scale = jnp.where(scale > 0, scale, 1)

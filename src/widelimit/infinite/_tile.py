@@ -10,7 +10,7 @@ from ._correlation import Points
 from ._layered import ByLayers
 from ._pair import sizes
 from ._plan import Numbers, Plan, join
-from ._powers import Powers
+from ._powers import AllPowers
 from ._profile import Profiles
 
 Counts = tuple[int | Int[Array, ""], int | Int[Array, ""]]
@@ -29,7 +29,7 @@ class Extra(NamedTuple):
     vanishes: bool | Bool[Array, ""]
     profiles: Profiles | None = None
     counts: Counts | None = None
-    powers: tuple[Powers, ...] | None = None
+    powers: AllPowers = None
 
 
 class ByProfile(NamedTuple):
@@ -38,7 +38,7 @@ class ByProfile(NamedTuple):
     plan: Plan
     profiles: Profiles
     vanishes: Bool[Array, ""]
-    powers: tuple[Powers, ...] | None = None
+    powers: AllPowers = None
 
     def sizes(self, points: Points) -> Float[Array, " n"]:
         """sqrt(K(x, x)) for each input, 0 where the kernel vanishes."""

@@ -13,6 +13,7 @@ from widelimit._base.arrays import check_finite, is_traced, is_transformed
 from widelimit._base.thresholds import CHEAP_DIFFERENCES, FEW_FEATURES, NEARLY_PARALLEL
 
 from ._correlation import as_points, cosines
+from ._halved import halved, halves_pay
 from ._layered import Matrices
 from ._matrix import gram
 from ._plan import Numbers, Plan, angular
@@ -42,7 +43,7 @@ def gram_on_device(
 ) -> Matrices:
     """The wanted matrices; on a GPU in one piece, and again with care if vectors are nearly parallel.
 
-    Tiles, their mirror images and a decision inside the program cost a GPU several times the arithmetic.
+    A loop over tiles and a decision inside the program cost a GPU several times the arithmetic.
     """
     (n1, d), n2 = x1.shape, len(x1 if x2 is None else x2)
     few = d <= FEW_FEATURES or n1 * n2 * d <= CHEAP_DIFFERENCES
@@ -103,13 +104,16 @@ def _all_at_once(
     """The matrices, and the largest |rho| of different inputs; NaN if those are not finite."""
     evaluate, first = evaluator(plan, numbers, extra), as_points(x1)
     second = first if x2 is None else as_points(x2)
+    with jax.enable_x64(True):  # of a maximum a compiler may leave out what is no number
+        finite = jnp.isfinite(first.q).all() & jnp.isfinite(second.q).all()
+    found = lambda nearest: jnp.where(finite, nearest, jnp.nan)
+    if x2 is None and halves_pay(plan, x1):
+        matrices, nearest = halved(plan, numbers, x1, extra)
+        return matrices, found(nearest)
     edge1 = evaluate.sizes(first)
     edge2 = edge1 if x2 is None else evaluate.sizes(second)
     rho = cosines(first.unit, second.unit)
     minus, plus = jnp.abs(1 - rho), jnp.abs(1 + rho)  # of roundings beyond 1 the size is left
-    with jax.enable_x64(True):  # of a maximum a compiler may leave out what is no number
-        finite = jnp.isfinite(first.q).all() & jnp.isfinite(second.q).all()
-    found = lambda nearest: jnp.where(finite, nearest, jnp.nan)
     if x2 is not None:
         return evaluate.tile(minus, plus, edge1, edge2), found(jnp.max(jnp.abs(rho)))
     row, column = (jax.lax.broadcasted_iota(jnp.int32, rho.shape, i) for i in (0, 1))

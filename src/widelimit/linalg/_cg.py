@@ -73,7 +73,7 @@ class System:
             precision: Of the matrix's entries.
         """
         expect_steps(size, outputs)
-        rank = usual_rank(rank, size, host=False)
+        rank = usual_rank(rank, size, False, None, np.dtype(precision).itemsize)
         if rank:
             Nystrom.expect(size, rank, outputs, precision)
 
@@ -154,7 +154,9 @@ class System:
     @property
     def expected_rank(self) -> int:
         """Of the preconditioner, also while there is none."""
-        return usual_rank(self._wanted, self.gram.size, isinstance(self._ridge, np.ndarray))
+        gram, host = self.gram, isinstance(self._ridge, np.ndarray)
+        each = np.dtype(getattr(gram, "precision", "float64")).itemsize
+        return usual_rank(self._wanted, gram.size, host, getattr(gram, "mesh", None), each)
 
     @property
     def rank(self) -> int:

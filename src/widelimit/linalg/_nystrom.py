@@ -25,6 +25,7 @@ _PANELS = (
     4  # into which columns are cut where half of a product is known to be 0, or the other half
 )
 _WIDE = 1024  # columns from which that pays
+_MOST_MEMORY = 0.8  # of a device that the columns may take
 
 
 class Nystrom:
@@ -94,11 +95,19 @@ class Nystrom:
             return _apply(self._mesh, self._factor, self._s, self._inner, v)
 
 
-def usual_rank(wanted: int | None, size: int, host: bool) -> int:
-    """Columns of a preconditioner: products of a GPU are dear beside it, those of a CPU less so."""
+def usual_rank(
+    wanted: int | None, size: int, host: bool, mesh: Mesh | None = None, bytes_each: int = 4
+) -> int:
+    """Columns of a preconditioner: products of a GPU are dear beside it, those of a CPU less so.
+
+    Where none are asked for, they are no more than the devices' memory holds.
+    """
     if wanted is None:
         many = 4 if host else 5 if jax.default_backend() == "cpu" else 10
         wanted = int(many * np.sqrt(size))
+        if not host:
+            room = _MOST_MEMORY * devices.memory(mesh) / (bytes_each * size)
+            wanted = max(1, int(min(wanted, room)))
     return min(size, wanted)
 
 

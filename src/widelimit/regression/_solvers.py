@@ -1,6 +1,7 @@
 """How a regression is solved, as a value: one place decides."""
 
 import dataclasses
+import functools
 import time
 import warnings
 from collections.abc import Callable
@@ -25,6 +26,8 @@ _PROBE = 768  # rows of the product by which the speed of this machine is measur
 _FACTOR, _EIGEN = 0.3, 4.0  # times of Cholesky and eigh in units of a product of two matrices
 _LIGHT = 4096  # points up to which float64 costs nothing
 _BRIEF = 200_000  # points up to which no GPU takes a minute
+_BIDED = 2**21  # points up to which a GPU takes a second or two for a product, which is measured
+_SOME = 2**18  # points whose product tells of more
 _LOOSE = 1e-3  # residual of probes, whose noise is larger
 _TYPICAL = (
     27,
@@ -87,7 +90,7 @@ class CG:
         own = problem.unstored and isinstance(problem.kernel, PreparedKernel)
         cpu = jax.default_backend() == "cpu"
         if cpu or not own:
-            self._herald(n, times, lambda: probe_seconds(problem) if own else 0.0)
+            self._herald(n, times, lambda: probe_seconds(problem, _LIGHT) if own else 0.0)
         if own and as_mesh(self.mesh) is None:
             System.expect(n, outputs, self.rank, _narrow(n))
         gram, exact = operators(problem, self.precision, self.mesh)
@@ -96,13 +99,16 @@ class CG:
             if hasattr(matrix, "expect"):
                 matrix.expect(outputs, rank)  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
         if own and not cpu and n > _BRIEF:
-            self._herald(n, times, lambda: _seconds(gram, outputs))
+            few = functools.partial(probe_seconds, problem, _SOME, outputs)
+            self._herald(n, times, few if n > _BIDED else lambda: _seconds(gram, outputs))
         return system
 
     def _herald(self, n: int, times: float, product: Callable[[], float]) -> None:
         if n > DENSE and self.verbose is not False:
-            careful = 2 * _CAREFUL[jax.default_backend() == "cpu"]
-            seconds = times * (_expected_steps(n) + careful) * product()
+            rounds = 2 if n <= _BRIEF else np.ceil(np.log(self.tolerance / 2) / np.log(1e-4)) - 1
+            careful = rounds * _CAREFUL[jax.default_backend() == "cpu"]
+            steps = _expected_steps(n, self.tolerance)
+            seconds = times * (steps + careful) * product()
             announce(f"conjugate gradients with {n} points", seconds, self.verbose)
 
     def solve(self, system: System, right: Targets) -> Solution:
@@ -199,10 +205,10 @@ def operators(
     return (light.roughly(), light.careful()) if refined else (light, None)
 
 
-def probe_seconds(problem: Problem) -> float:
+def probe_seconds(problem: Problem, points: int, outputs: int = 1) -> float:
     """How long a product with the matrix takes here, about, from one with few of the points."""
-    part = problem.kernel.operator(problem.x[:_LIGHT], "float32")  # pyright: ignore[reportAttributeAccessIssue]
-    return _seconds(part, 1) * (len(problem.x) / part.size) ** 2
+    part = problem.kernel.operator(problem.x[:points], "float32")  # pyright: ignore[reportAttributeAccessIssue]
+    return _seconds(part, outputs) * (len(problem.x) / part.size) ** 2
 
 
 def _seconds(matrix: KernelOperator, outputs: int) -> float:
