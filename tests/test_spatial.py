@@ -225,6 +225,19 @@ POOLED = (
 )
 
 
+@pytest.mark.parametrize("apart", [1e-4, 0.03])
+@pytest.mark.parametrize(("activation", "kernel"), [("abs", wl.ntk), ("sign", wl.nngp)])
+def test_kinks_behind_a_pool_cost_no_digits_of_single_precision(activation, kernel, apart):
+    """Each of many layers behind a pool adds to what its rounding has done to the angles."""
+    one, two = np.random.default_rng(0).standard_normal((2, 3, 4, 4, 2)).astype(np.float32)
+    two = one + np.float32(apart) * (one + two)
+    body = wl.Repeat(wl.Conv(3) >> wl.Phi(activation), 6)
+    net = wl.Conv(3) >> wl.Phi(activation) >> wl.AvgPool(2) >> body >> wl.Flatten() >> wl.Dense()
+    wide = [x.astype(np.float64) for x in (one, two)]
+    error = np.abs(kernel(net, one, two) - kernel(net, *wide)).max()
+    assert error < 1e-6 * np.diag(kernel(net, wide[0])).max()
+
+
 @pytest.mark.parametrize("apart", [1e-5, 1.0])
 def test_similar_images_get_the_digits_of_double_precision(images, apart):
     """Behind a pool the rounding of float32 would show, and only there float64 is used."""

@@ -88,6 +88,11 @@ def quick_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...
     return QuickJit(function, static_argnums, tuple(CHEAP_COMPILATION.items()))
 
 
+def small_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
+    """Compile quickly, and run where JAX computes; the first argument is static unless others are named."""
+    return LightJit(function, static_argnums, tuple(CHEAP_COMPILATION.items()))
+
+
 def light_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
     """Compile with less time and memory, for loops over plain arrays; the first argument is static."""
     return LightJit(function, static_argnums, tuple(LIGHT_COMPILATION.items()))

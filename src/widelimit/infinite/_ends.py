@@ -36,8 +36,7 @@ def _as_images(options: tuple[bool, bool], one: Read, two: Read | None) -> Image
     taken = lambda number: jax.tree.map(lambda a: a[number], (x, extras))
     (x1, extras1), (x2, extras2) = taken(meeting.first), taken(meeting.second)
     sites = tuple(x.shape[1:-1])
-    sure = jnp.zeros(len(x1), x.dtype)
-    return Images(from_pixels(x1, x2), meeting, extras1, extras2, sure, sites, brief)
+    return Images(from_pixels(x1, x2), meeting, extras1, extras2, None, sites, brief)
 
 
 _met, _briefly_met = light_jit(_as_images), quick_jit(_as_images)

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from widelimit._base.arrays import is_transformed
 from widelimit._base.compile import light_jit, quick_jit, wide_jit
@@ -31,6 +31,7 @@ from widelimit.layers import (
     GlobalSumPool,
     Layer,
     LinearMap,
+    Phi,
     Product,
     Repeat,
     Residual,
@@ -47,6 +48,7 @@ from widelimit.layers import (
 from . import _block as block
 from ._attend import attention_weights, with_positions
 from ._choose import series_for
+from ._doubt import Doubt
 from ._linear_map import Matrices, mapped
 from ._masks import Extras, Mask, never_negative
 from ._meet import Meeting
@@ -66,7 +68,7 @@ class Images(State, eqx.Module):
         meeting: Which inputs they are of; where a layer needs it, each input with itself is among them.
         one: Masks and graphs of the first inputs.
         two: Those of the second.
-        doubt: How far rounding may have moved the angles of each pair behind maps of pixels, on average.
+        doubt: How far single precision is to be trusted; None where nothing is in doubt.
         sites: The sizes of the spatial axes.
         brief: Whether this is all that is asked for, and little: layers are then compiled quickly rather than well.
     """
@@ -77,7 +79,7 @@ class Images(State, eqx.Module):
     meeting: Meeting
     one: Extras
     two: Extras
-    doubt: Float[Array, " pairs"]
+    doubt: Doubt | None
     sites: Sites = eqx.field(static=True)
     brief: bool = eqx.field(static=True, default=False)
 
@@ -114,7 +116,12 @@ class Images(State, eqx.Module):
                 return propagate(layer, start)
             small = self.brief or start.pairs.minus.size <= BRIEF_BLOCK
             step = _brief_step if small else _light_step if isinstance(layer, _SUMS) else _step
-            out = step(form, numbers, start)
+            doubt = start.doubt
+            if doubt is not None and isinstance(layer, Phi):
+                doubt = doubt.activated(start.pairs, layer.activation)
+            out = step(form, numbers, dataclasses.replace(start, doubt=None))
+            doubt = doubt if out.doubt is None else out.doubt.joined(doubt)
+            out = dataclasses.replace(out, doubt=doubt)
             wait = start.pairs.minus.nbytes >= WAITED_BYTES and jax.default_backend() == "cpu"
             return jax.block_until_ready(out) if wait else out  # or all layers have memory at once
 
@@ -201,7 +208,7 @@ class Images(State, eqx.Module):
     def _by(self, matrices: Matrices) -> Self:
         with jax.enable_x64(True):
             pairs, doubt = mapped(self.pairs, matrices, self.meeting)
-            return dataclasses.replace(self, pairs=pairs, doubt=self.doubt + doubt)
+            return dataclasses.replace(self, pairs=pairs, doubt=doubt)
 
     def _matrix(self, pixels: LinearMap, extras: Extras) -> Array:
         """The map's matrix, for each input where it is its own; an average is over what is there."""
@@ -258,7 +265,8 @@ class Images(State, eqx.Module):
 def _met(how: Callable[[list[Pair]], Pair], parts: Sequence[S]) -> S:
     """Signals that became one."""
     with jax.enable_x64(True):
-        doubt = sum((part.doubt for part in parts[1:]), parts[0].doubt)
+        doubts = [part.doubt for part in parts if part.doubt is not None]
+        doubt = functools.reduce(Doubt.joined, doubts) if doubts else None
         finest = max((part.pairs.minus.dtype for part in parts), key=lambda dtype: dtype.itemsize)
         pairs = how([part._rounded(finest).pairs for part in parts])
         return dataclasses.replace(parts[0], pairs=pairs, doubt=doubt)

@@ -19,6 +19,7 @@ from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.thresholds import REFINED, SIMILAR
 from widelimit.activations import How
 
+from ._doubt import Doubt
 from ._edges import written
 from ._meet import Meeting
 from ._pair import Pair, going, outer
@@ -104,14 +105,12 @@ def _sums(block: Pair, one: _Side, two: _Side) -> Mapped:
     return Mapped(one.total, two.total, low, high, _tangent(block, one, two, low))
 
 
-def mapped(
-    block: Pair, matrices: Matrices, meeting: Meeting
-) -> tuple[Pair, Float[Array, " pairs"] | float]:
-    """The block behind a linear map, and how far rounding may have moved the angles of each pair, on average."""
+def mapped(block: Pair, matrices: Matrices, meeting: Meeting) -> tuple[Pair, Doubt | None]:
+    """The block behind a linear map, and how far single precision is to be trusted, where it is used."""
     with jax.enable_x64(True):
         sides = _sides(block, matrices, meeting)
         if not meeting.images:
-            return _bounded(block, *sides, positive=matrices.positive), 0.0
+            return _bounded(block, *sides, positive=matrices.positive), None
         sums = _sums(block, *sides)
         known = block.above is None and matrices.positive
         out, doubt = settled(sums, meeting, positive=matrices.positive, known=known, how=block.how)
@@ -141,11 +140,11 @@ class Size(NamedTuple):
 
 def settled(
     sums: Mapped, meeting: Meeting, *, positive: bool, known: bool, how: How
-) -> tuple[Pair, Float[Array, " pairs"]]:
+) -> tuple[Pair, Doubt | None]:
     """Normalised by the true variances, which the images' own blocks have; exactly 0 where an output meets itself.
 
     Returns:
-        The block, and how far rounding may have moved the angles of each pair, on average.
+        The block, and how far single precision is to be trusted, where it is used.
     """
     dtype = sums.low.dtype
     own = sums.low[: meeting.images]
@@ -174,18 +173,7 @@ def settled(
     minus = jnp.where(exact, 0, minus)
     above = None if above is None else jnp.where(exact, 2, above)
     out = Pair(one.q, two.q, minus, above, sums.ntk * over, how)
-    return out, _doubt(minus, sums.low * over)
-
-
-def _doubt(minus: Array_, before: Array_) -> Float[Array, " pairs"]:
-    r"""How far $\theta$ is moved by rounding numbers of size `before`, of which $1-\rho$ is the small difference.
-
-    By the mean square over pixels. What comes of it is a mean over pixels: those of either image round independently.
-    """
-    lost = jnp.finfo(minus.dtype).eps * before
-    moved = lost / jnp.sqrt(2 * minus + lost + jnp.finfo(minus.dtype).tiny)
-    square = jnp.mean(jnp.where(minus > 0, moved, 0) ** 2, axis=(1, 2))
-    return jnp.sqrt(square / minus.shape[1])
+    return out, Doubt.of(minus, sums.low * over) if dtype == jnp.float32 else None
 
 
 def _inverse(a: Array_) -> Array_:

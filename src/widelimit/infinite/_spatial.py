@@ -28,6 +28,7 @@ from widelimit.layers import Layer, Sites
 
 from ._cost import cost_of
 from ._demand import Demand, demand, parted
+from ._doubt import Doubt
 from ._ends import images_of, kernels_of
 from ._evaluate import Answer, Request
 from ._fast import BRIEFLY, WELL
@@ -184,14 +185,14 @@ def _surely(
 ) -> tuple[tuple[Float[Array, "..."], ...], str]:
     """The kernels, and the precision that they needed: behind a pool similar inputs need the digits of float64."""
     out, doubt = _run(net, x1, x2, wanted, kernels, dtype)
-    if dtype == "float64" or is_transformed((net, x1, x2)) or np.asarray(doubt).max() <= DOUBTED:
+    if doubt is None or is_transformed((net, x1, x2)) or float(doubt.worst) <= DOUBTED:
         return out, dtype
     return _run(net, x1, x2, wanted, kernels, "float64")[0], "float64"
 
 
 def _run(
     net: Layer, x1: Any, x2: Any, wanted: Demand, kernels: tuple[str, ...], dtype: str
-) -> tuple[tuple[Float[Array, "..."], ...], Float[Array, " pairs"]]:
+) -> tuple[tuple[Float[Array, "..."], ...], Doubt | None]:
     """The kernels of two batches, and how much they are in doubt: by slices up to a first pool, then by layers."""
     stage = _first_stage(net, x1)
     if stage is None or is_transformed((net, x1, x2)):
