@@ -78,7 +78,9 @@ NEARLY_PARALLEL = {"float64": 1e-3, "float32": 1e-2}
 PICKS = 8  # entries of a row; so many nearly parallel ones are repaired one by one
 
 REFINED = 2**24  # products; up to so many similar inputs are compared entry by entry behind a pool
-DOUBTED = 8e-7  # of the kernels, by estimate, that rounding moves behind a pool; beyond, float64 is used
+DOUBTED = (
+    8e-7  # of the kernels, by estimate, that rounding moves behind a pool; beyond, float64 is used
+)
 SIMILAR = 1e-3  # 1 - rho of pooled pixels; below, it is computed from differences
 
 # --- profiles ----------------------------------------------------------------------------------------

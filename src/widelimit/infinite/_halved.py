@@ -22,9 +22,14 @@ def halves_pay(plan: Plan, x: Float[Array, "n d"]) -> bool:
 
 
 def halved(
-    plan: Plan, numbers: Numbers, x: Float[Array, "n d"], extra: Extra, side: int = HALVED_SIDE
-) -> tuple[Matrices, Float[Array, ""]]:
-    """The wanted matrices, and the largest |rho| of different inputs.
+    plan: Plan,
+    numbers: Numbers,
+    x: Float[Array, "n d"],
+    extra: Extra,
+    limit: float,
+    side: int = HALVED_SIDE,
+) -> tuple[Matrices, Bool[Array, ""]]:
+    """The wanted matrices, and whether some inputs are nearly parallel.
 
     All tiles go through all layers at once, as one array of shape (tiles, side, side), which is then read twice. In a
     loop over tiles the device would wait for longer than it computes.
@@ -34,6 +39,7 @@ def halved(
         numbers: The network's.
         x: Inputs.
         extra: What a program is given beside them.
+        limit: The |rho| from which they are.
         side: Inputs in a tile.
     """
     evaluate, points, n = evaluator(plan, numbers, extra), as_points(x), len(x)
@@ -58,8 +64,16 @@ def halved(
     exact = evaluate.diagonal(points)
     put = lambda name, m: jnp.where(same, both(exact[name])[0].astype(m.dtype)[:, :, None], m)
     tiles = tuple(put(name, m) for name, m in zip(plan.wanted, tiles, strict=True))
-    tiles = jax.lax.optimization_barrier(tiles)  # or all would be computed where it is read
-    return tuple(_in_place(m, many, n) for m in tiles), jnp.max(jnp.where(same, 0, jnp.abs(rho)))
+    near = ~same & (jnp.abs(rho) > limit)
+    if (
+        plan.path == "profile"
+    ):  # what is no number is near too: so one pass computes entries and looks at them
+        near = near | jnp.isnan(tiles[0])
+    lines = jnp.any(near, axis=2)
+    tiles, lines = jax.lax.optimization_barrier(
+        (tiles, lines)
+    )  # or all is computed where it is read
+    return tuple(_in_place(m, many, n) for m in tiles), jnp.any(lines)
 
 
 def _diagonals(on: Bool[np.ndarray, " tiles"], side: int) -> Bool[Array, "tiles side side"]:

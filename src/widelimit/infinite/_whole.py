@@ -7,7 +7,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax.sharding import Sharding, SingleDeviceSharding
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from widelimit._base.arrays import check_finite, is_traced, is_transformed
 from widelimit._base.thresholds import CHEAP_DIFFERENCES, FEW_FEATURES, NEARLY_PARALLEL
@@ -55,8 +55,8 @@ def gram_on_device(
     if not is_transformed((numbers, x1, x2)):
         numbers, extra = _placed(numbers, extra, plan.wanted, str(x1.dtype))
         run = _telling(x1.sharding)
-    out, nearest = run(plan, numbers, x1, x2, extra)
-    if not float(nearest) <= 1 - NEARLY_PARALLEL[str(x1.dtype)]:
+    out, careful = run(plan, numbers, x1, x2, extra)
+    if bool(careful):
         check_inputs(x1, x2)
         return gram(plan, numbers, x1, x2, extra)
     return out
@@ -85,8 +85,8 @@ def _placed(
 
 
 @functools.cache
-def _telling(where: Sharding) -> Callable[..., tuple[Matrices, Float[Array, ""]]]:
-    """`_whole`, which itself brings its number to the host: to fetch it takes as long as some of the work."""
+def _telling(where: Sharding) -> Callable[..., tuple[Matrices, Bool[Array, ""]]]:
+    """`_whole`, which itself brings its answer to the host: to fetch it takes as long as some of the work."""
     if len(where.device_set) > 1:
         return _whole
     (device,) = where.device_set
@@ -100,22 +100,23 @@ def _all_at_once(
     x1: Float[Array, "n1 d"],
     x2: Float[Array, "n2 d"] | None,
     extra: Extra,
-) -> tuple[Matrices, Float[Array, ""]]:
-    """The matrices, and the largest |rho| of different inputs; NaN if those are not finite."""
+) -> tuple[Matrices, Bool[Array, ""]]:
+    """The matrices, and whether some inputs are nearly parallel, or not finite."""
     evaluate, first = evaluator(plan, numbers, extra), as_points(x1)
     second = first if x2 is None else as_points(x2)
     with jax.enable_x64(True):  # of a maximum a compiler may leave out what is no number
         finite = jnp.isfinite(first.q).all() & jnp.isfinite(second.q).all()
-    found = lambda nearest: jnp.where(finite, nearest, jnp.nan)
+    limit = 1 - NEARLY_PARALLEL[str(x1.dtype)]
     if x2 is None and halves_pay(plan, x1):
-        matrices, nearest = halved(plan, numbers, x1, extra)
-        return matrices, found(nearest)
+        matrices, near = halved(plan, numbers, x1, extra, limit)
+        return matrices, near | ~finite
+    careful = lambda nearest: (nearest > limit) | ~finite
     edge1 = evaluate.sizes(first)
     edge2 = edge1 if x2 is None else evaluate.sizes(second)
     rho = cosines(first.unit, second.unit)
     minus, plus = jnp.abs(1 - rho), jnp.abs(1 + rho)  # of roundings beyond 1 the size is left
     if x2 is not None:
-        return evaluate.tile(minus, plus, edge1, edge2), found(jnp.max(jnp.abs(rho)))
+        return evaluate.tile(minus, plus, edge1, edge2), careful(jnp.max(jnp.abs(rho)))
     row, column = (jax.lax.broadcasted_iota(jnp.int32, rho.shape, i) for i in (0, 1))
     same = row == column
     if plan.path != "profile":  # there the diagonal is replaced
@@ -124,7 +125,7 @@ def _all_at_once(
     exact = evaluate.diagonal(first)
     put = lambda name, m: jnp.where(same, exact[name].astype(m.dtype)[:, None], m)
     matrices = tuple(put(name, m) for name, m in zip(plan.wanted, out, strict=True))
-    return matrices, found(_largest(jnp.where(same, 0, jnp.abs(rho))))
+    return matrices, careful(_largest(jnp.where(same, 0, jnp.abs(rho))))
 
 
 _whole = jax.jit(_all_at_once, static_argnums=0)
