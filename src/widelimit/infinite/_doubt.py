@@ -22,6 +22,9 @@ from widelimit.activations import Activation
 from ._pair import Pair
 
 _SOME = 32  # pixels
+_BESIDE = (
+    1 / 8
+)  # of pixels beside each other there are many kinds, and each is a small part of what is summed
 PerPair = Float[Array, "pairs 2"]  # same pixels; pixels beside each other
 
 
@@ -72,7 +75,8 @@ class Doubt(eqx.Module):
     @property
     def worst(self) -> Float[Array, ""]:
         """The largest of all pairs, relative to the kernels."""
-        return jnp.max(jnp.maximum(self.tangent, self.kernel))
+        each = jnp.max(jnp.maximum(self.tangent, self.kernel), axis=0)
+        return jnp.maximum(each[0], _BESIDE * each[1])
 
 
 _activated = small_jit(
