@@ -2,6 +2,7 @@
 
 import warnings
 
+import jax
 import mpmath
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import widelimit as wl
+from widelimit._base import mesh
 from widelimit.linalg import (
     Preconditioner,
     System,
@@ -21,6 +23,7 @@ from widelimit.linalg import (
     partial_cholesky,
     ridge_path,
 )
+from widelimit.linalg._nystrom import usual_rank
 
 
 def laplace(a, b=None):
@@ -334,3 +337,14 @@ def test_cg_that_gives_up_says_so(seed):
     nothing = conjugate_gradients(gram, np.zeros(100))
     assert nothing.converged
     assert not nothing.x.any()
+
+
+def test_a_preconditioner_fits_into_the_memory_of_the_device(monkeypatch):
+    monkeypatch.setattr(mesh, "memory", lambda mesh: 1e9)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert usual_rank(None, 10_000, host=False) == 1000  # 40 MB
+    assert (
+        usual_rank(None, 1_000_000, host=False) == 200
+    )  # instead of 10,000, which would take 40 GB
+    assert usual_rank(None, 1_000_000, host=False, bytes_each=8) == 100
+    assert usual_rank(3000, 1_000_000, host=False) == 3000  # as one was told

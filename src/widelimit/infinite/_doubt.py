@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.compile import small_jit
 from widelimit._base.types import Self
@@ -42,12 +42,20 @@ class Doubt(eqx.Module):
     kernel: PerPair
 
     @staticmethod
-    def of(minus: Float[Array, "pairs p r"], before: Float[Array, "pairs p r"]) -> "Doubt":
-        r"""Behind a map: $1-\rho$ is the small difference of numbers of the size `before`."""
+    def of(
+        minus: Float[Array, "pairs p p"],
+        before: Float[Array, "pairs p p"],
+        same: Bool[Array, " pairs"],
+    ) -> "Doubt":
+        r"""Behind a map: $1-\rho$ is the small difference of numbers of the size `before`.
+
+        It is 0, and certain, where a pixel of an input meets itself: `same` are the pairs of one input.
+        """
         here, size = _some(minus), jnp.finfo(minus.dtype)
         lost = size.eps * _some(before)
         moved = lost / jnp.sqrt(2 * here + lost + size.tiny)
-        angle = _mean(jnp.where(here > 0, moved, 0), minus.shape[1])
+        angle = _mean(moved, minus.shape[1])
+        angle = angle.at[:, 0].set(jnp.where(same, 0, angle[:, 0]))
         return Doubt(angle, jnp.zeros_like(angle), jnp.zeros_like(angle))
 
     def joined(self, other: "Doubt | None") -> Self:
@@ -61,7 +69,6 @@ class Doubt(eqx.Module):
     def _activated(self, activation: Activation, some: Pair, pixels: Float[Array, ""]) -> Self:
         with jax.enable_x64(True):
             moved = self.angle[:, :, None].astype(jnp.float64) * jnp.sqrt(pixels)
-            moved = jnp.where(some.minus > 0, moved, 0)
             sine = jnp.sqrt(some.minus * jnp.maximum(2 - some.minus, 0))
             minus = jnp.clip(some.minus + moved * (sine + moved / 2), 0, 2)
             above = None if some.above is None else 2 - minus
@@ -73,10 +80,10 @@ class Doubt(eqx.Module):
             return type(self)(turned, self.tangent + changed, lost)
 
     @property
-    def worst(self) -> Float[Array, ""]:
-        """The largest of all pairs, relative to the kernels."""
-        each = jnp.max(jnp.maximum(self.tangent, self.kernel), axis=0)
-        return jnp.maximum(each[0], _BESIDE * each[1])
+    def each(self) -> Float[np.ndarray, " pairs"]:
+        """What the kernels of each pair may be off by, relative to them."""
+        both = np.maximum(self.tangent, self.kernel)
+        return np.maximum(both[:, 0], _BESIDE * both[:, 1])
 
 
 _activated = small_jit(

@@ -173,7 +173,7 @@ def settled(
     minus = jnp.where(exact, 0, minus)
     above = None if above is None else jnp.where(exact, 2, above)
     out = Pair(one.q, two.q, minus, above, sums.ntk * over, how)
-    return out, Doubt.of(minus, sums.low * over) if dtype == jnp.float32 else None
+    return out, Doubt.of(minus, sums.low * over, meeting.same) if dtype == jnp.float32 else None
 
 
 def _inverse(a: Array_) -> Array_:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from widelimit._base.arrays import Inputs, is_transformed
 from widelimit._base.structured import Graphs, Masked
@@ -21,6 +21,7 @@ from widelimit._base.thresholds import (
     PATIENT_SECONDS,
     REFINED,
 )
+from widelimit._base.types import Tensor
 from widelimit._base.watch import Watch
 from widelimit.describe import check_pixels
 from widelimit.interpret import interpret
@@ -32,12 +33,14 @@ from ._doubt import Doubt
 from ._ends import images_of, kernels_of
 from ._evaluate import Answer, Request
 from ._fast import BRIEFLY, WELL
+from ._meet import order
 from ._plan import recalled, split, without_widths
 from ._stage import staged
 from ._stages import Coarse, coarse_side, coarsened, first_stage
 from ._tiles import batches, started, tile_side
 
 _LABEL = "tiles of pairs of images"
+_SOME = 0.25  # of the pairs of a tile: if more are in doubt, all are computed again
 _AHEAD = 4  # tiles that are started before the first is waited for
 
 
@@ -182,12 +185,32 @@ def _network(request: Request, inputs: Inputs) -> tuple[Layer, Demand]:
 
 def _surely(
     net: Layer, x1: Any, x2: Any, wanted: Demand, kernels: tuple[str, ...], dtype: str
-) -> tuple[tuple[Float[Array, "..."], ...], str]:
-    """The kernels, and the precision that they needed: behind a pool similar inputs need the digits of float64."""
+) -> tuple[tuple[Float[Tensor, "..."], ...], str]:
+    """The kernels, and the precision that most of them needed: behind a pool some inputs need the digits of float64."""
     out, doubt = _run(net, x1, x2, wanted, kernels, dtype)
-    if doubt is None or is_transformed((net, x1, x2)) or float(doubt.worst) <= DOUBTED:
+    if doubt is None or is_transformed((net, x1, x2)):
         return out, dtype
-    return _run(net, x1, x2, wanted, kernels, "float64")[0], "float64"
+    n1, n2 = len(x1), None if x2 is None else len(x2)
+    each = doubt.each
+    listed = order(n1, n2, own=n2 is not None and len(each) > n1 * n2)
+    doubted = ~(each <= DOUBTED)[listed.matrix]
+    if not doubted.any():
+        return out, dtype
+    rows, columns = (np.nonzero(doubted.any(axis))[0] for axis in (1, 0))
+    few1, few2 = _few(x1, rows), None if x2 is None else _few(x2, columns)
+    if len(few1) * len(few1 if few2 is None else few2) > _SOME * doubted.size:
+        return _run(net, x1, x2, wanted, kernels, "float64")[0], "float64"
+    again, _ = _run(net, few1, few2, wanted, kernels, "float64")
+    whole = tuple(np.array(m) for m in out)
+    for to, part in zip(whole, again, strict=True):
+        to[np.ix_(rows, columns)] = np.asarray(part)[: len(rows), : len(columns)]
+    return whole, dtype
+
+
+def _few(x: Any, rows: Int[np.ndarray, " few"]) -> Any:
+    """Some of the inputs, filled up to a power of two, so that programs are shared."""
+    number = min(len(x), 2 ** math.ceil(math.log2(len(rows))))
+    return x[np.resize(rows, number)]
 
 
 def _run(
