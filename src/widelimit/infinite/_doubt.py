@@ -64,9 +64,15 @@ class Doubt(eqx.Module):
 
     def activated(self, block: Pair, activation: Activation) -> Self:
         """What an activation makes of it, whose input is this block."""
+        return self._activated(activation, _some_pixels((), block), float(block.minus.shape[1]))
+
+    def activated_apart(self, block: Pair, activation: Activation) -> Self:
+        """The same by programs of its own, one of which serves all sizes."""
         return _activated(activation, self, _pixels((), block), float(block.minus.shape[1]))
 
-    def _activated(self, activation: Activation, some: Pair, pixels: Float[Array, ""]) -> Self:
+    def _activated(
+        self, activation: Activation, some: Pair, pixels: float | Float[Array, ""]
+    ) -> Self:
         with jax.enable_x64(True):
             moved = self.angle[:, :, None].astype(jnp.float64) * jnp.sqrt(pixels)
             sine = jnp.sqrt(some.minus * jnp.maximum(2 - some.minus, 0))
@@ -74,7 +80,10 @@ class Doubt(eqx.Module):
             above = None if some.above is None else 2 - minus
             away = dataclasses.replace(some, minus=minus, above=above)
             here, there = some.activated(activation), away.activated(activation)
-            change = (there.ntk - here.ntk) / jnp.max(jnp.abs(here.ntk), axis=(1, 2), keepdims=True)
+            change = jnp.zeros_like(minus)
+            if activation.has_ntk:
+                most = jnp.max(jnp.abs(here.ntk), axis=(1, 2), keepdims=True)
+                change = (there.ntk - here.ntk) / most
             differ = _angle(there) - _angle(here), change, there.rho - here.rho
             turned, changed, lost = (_mean(d, pixels).astype(self.angle.dtype) for d in differ)
             return type(self)(turned, self.tangent + changed, lost)
@@ -91,7 +100,7 @@ _activated = small_jit(
 )
 
 
-def _mean(values: Float[Array, "pairs 2 some"], pixels: int | Float[Array, ""]) -> PerPair:
+def _mean(values: Float[Array, "pairs 2 some"], pixels: float | Float[Array, ""]) -> PerPair:
     """The root of the mean square over pixels, divided by that of their number."""
     return jnp.sqrt(jnp.mean(values**2, axis=2) / pixels)
 
@@ -106,8 +115,7 @@ def _some(matrix: Float[Array, "pairs p p"]) -> Float[Array, "pairs 2 some"]:
     return jnp.stack([matrix[:, here, other] for other in (here, beside)], axis=1)
 
 
-@small_jit
-def _pixels(_: tuple[()], block: Pair) -> Pair:
+def _some_pixels(_: tuple[()], block: Pair) -> Pair:
     """Some pixels of a block, in float64."""
     here, beside = _places(block.minus.shape[1])
     wide = lambda a: None if a is None else _some(a).astype(jnp.float64)
@@ -115,6 +123,9 @@ def _pixels(_: tuple[()], block: Pair) -> Pair:
     q2 = jnp.stack([q2[:, here], q2[:, beside]], axis=1)
     minus = _some(block.minus).astype(jnp.float64)
     return Pair(q1, q2, minus, wide(block.above), jnp.ones_like(minus), block.how)
+
+
+_pixels = small_jit(_some_pixels)
 
 
 def _angle(block: Pair) -> Float[Array, "pairs 2 some"]:

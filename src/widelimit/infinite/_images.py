@@ -112,16 +112,16 @@ class Images(State, eqx.Module):
         how = series_for(layer, self.pairs)
         start = self if how is None else self._of(dataclasses.replace(self.pairs, how=how))
         with jax.enable_x64(True):
-            if is_transformed((numbers, start)):
-                return propagate(layer, start)
+            if is_transformed((numbers, start)):  # nobody asks for doubt then
+                return propagate(layer, dataclasses.replace(start, doubt=None))
             small = self.brief or start.pairs.minus.size <= BRIEF_BLOCK
             step = _brief_step if small else _light_step if isinstance(layer, _SUMS) else _step
-            doubt = start.doubt
-            if doubt is not None and isinstance(layer, Phi):
-                doubt = doubt.activated(start.pairs, layer.activation)
-            out = step(form, numbers, dataclasses.replace(start, doubt=None))
-            doubt = doubt if out.doubt is None else out.doubt.joined(doubt)
-            out = dataclasses.replace(out, doubt=doubt)
+            if start.doubt is None or not isinstance(layer, Phi):
+                out = step(form, numbers, start)
+            else:
+                doubt = start.doubt.activated_apart(start.pairs, layer.activation)
+                out = step(form, numbers, dataclasses.replace(start, doubt=None))
+                out = dataclasses.replace(out, doubt=doubt)
             wait = start.pairs.minus.nbytes >= WAITED_BYTES and jax.default_backend() == "cpu"
             return jax.block_until_ready(out) if wait else out  # or all layers have memory at once
 
@@ -138,6 +138,8 @@ class Images(State, eqx.Module):
 
     def activated(self, activation: Activation) -> Self:
         out = self._of(self.pairs.activated(activation))
+        if self.doubt is not None:
+            out = dataclasses.replace(out, doubt=self.doubt.activated(self.pairs, activation))
         return out if activation.vanishes else out._hidden()
 
     def normalised(self, over: str = "channels", eps: Scalar = 0.0) -> Self:
@@ -208,6 +210,7 @@ class Images(State, eqx.Module):
     def _by(self, matrices: Matrices) -> Self:
         with jax.enable_x64(True):
             pairs, doubt = mapped(self.pairs, matrices, self.meeting)
+            doubt = self.doubt if doubt is None else doubt.joined(self.doubt)
             return dataclasses.replace(self, pairs=pairs, doubt=doubt)
 
     def _matrix(self, pixels: LinearMap, extras: Extras) -> Array:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax.sharding import Sharding, SingleDeviceSharding
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from widelimit._base.arrays import check_finite, is_traced, is_transformed
 from widelimit._base.thresholds import CHEAP_DIFFERENCES, FEW_FEATURES, NEARLY_PARALLEL
@@ -56,7 +56,7 @@ def gram_on_device(
         numbers, extra = _placed(numbers, extra, plan.wanted, str(x1.dtype))
         run = _telling(x1.sharding)
     out, careful = run(plan, numbers, x1, x2, extra)
-    if bool(careful):
+    if float(careful):
         check_inputs(x1, x2)
         return gram(plan, numbers, x1, x2, extra)
     return out
@@ -85,7 +85,7 @@ def _placed(
 
 
 @functools.cache
-def _telling(where: Sharding) -> Callable[..., tuple[Matrices, Bool[Array, ""]]]:
+def _telling(where: Sharding) -> Callable[..., tuple[Matrices, Float[Array, ""]]]:
     """`_whole`, which itself brings its answer to the host: to fetch it takes as long as some of the work."""
     if len(where.device_set) > 1:
         return _whole
@@ -100,8 +100,8 @@ def _all_at_once(
     x1: Float[Array, "n1 d"],
     x2: Float[Array, "n2 d"] | None,
     extra: Extra,
-) -> tuple[Matrices, Bool[Array, ""]]:
-    """The matrices, and whether some inputs are nearly parallel, or not finite."""
+) -> tuple[Matrices, Float[Array, ""]]:
+    """The matrices, and 1 if some inputs are nearly parallel, or not finite, else 0."""
     evaluate, first = evaluator(plan, numbers, extra), as_points(x1)
     second = first if x2 is None else as_points(x2)
     with jax.enable_x64(True):  # of a maximum a compiler may leave out what is no number
@@ -109,8 +109,8 @@ def _all_at_once(
     limit = 1 - NEARLY_PARALLEL[str(x1.dtype)]
     if x2 is None and halves_pay(plan, x1):
         matrices, near = halved(plan, numbers, x1, extra, limit)
-        return matrices, near | ~finite
-    careful = lambda nearest: (nearest > limit) | ~finite
+        return matrices, (near | ~finite).astype(jnp.float32)
+    careful = lambda nearest: ((nearest > limit) | ~finite).astype(jnp.float32)
     edge1 = evaluate.sizes(first)
     edge2 = edge1 if x2 is None else evaluate.sizes(second)
     rho = cosines(first.unit, second.unit)
