@@ -113,6 +113,23 @@ def _angle_coefficients(double: bool) -> tuple[tuple[float, ...], tuple[float, .
     return _economise(first, degree), _economise(second, degree)
 
 
+@functools.cache
+def _sine_gap_coefficients(double: bool) -> tuple[float, ...]:
+    r"""Of $(\sin a-a\cos a)/a^3$, an entire function, in $y=\frac45a^2-1$: $a^2$ is at most 2.47, less than 5/2."""
+    sign = lambda k: 1 if k % 2 == 0 else -1
+    series = [
+        sign(k) * Fraction(5**k * (2 * k + 2), math.factorial(2 * k + 3)) for k in range(16)
+    ]
+    return _economise(series, 8 if double else 4)  # errors of 1e-17 and 2e-9
+
+
+def sine_gap(phi: Half) -> Half:
+    r"""$\sin\varphi-\varphi\cos\varphi$ of an angle up to $\pi/2$, with full relative accuracy and without a root."""
+    square = phi * phi
+    coefficients = _sine_gap_coefficients(phi.dtype == jnp.float64)
+    return phi * square * evaluate_polynomial(coefficients, 0.8 * square - 1)
+
+
 def evaluate_polynomial(coefficients: Sequence[Any], y: Float[Array, "..."]) -> Float[Array, "..."]:
     """The polynomial with the given coefficients, lowest degree first.
 

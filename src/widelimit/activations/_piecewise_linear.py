@@ -10,7 +10,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from widelimit._base.numerics import over_sine, short_angle
+from widelimit._base.numerics import over_sine, short_angle, sine_gap
 
 from ._activation import Activation, family_name, register, register_family
 from ._orthants import two_slopes_fourth, two_slopes_local
@@ -51,17 +51,12 @@ def _angular_jvp(c, primals, tangents):
 
 
 def _by_angle(c, near, phi, acute):
-    r"""The same where the angle to the nearer end is known: its one polynomial serves both results.
-
-    $w=\sin\varphi-\varphi\cos\varphi$ has the absolute error of its two terms here, which moves the next angle by
-    no more than a unit of rounding.
-    """
-    h = jnp.minimum(near if acute else jnp.abs(near), 1) / 2
-    w = jnp.maximum(2 * jnp.sqrt(h * (1 - h)) - phi * (1 - 2 * h), 0)
+    """The same where the angle to the nearer end is known: its root and its polynomial serve both results."""
+    w = sine_gap(phi)
     if acute:
         return jnp.maximum(near - ((1 - c) / jnp.pi) * w, 0), None, 1 - ((1 - c) / jnp.pi) * phi
     far = w * (1 / jnp.pi)
-    return _ends(c, near < 0, jnp.maximum(2 * h - far, 0), far, phi)
+    return _ends(c, near < 0, jnp.minimum(jnp.abs(near), 1) - far, far, phi)
 
 
 def piecewise_linear(name: str, a: float, b: float, fn, *, latex: str) -> Activation:
