@@ -10,6 +10,7 @@ import jax
 from .thresholds import (
     CHEAP_COMPILATION,
     LIGHT_COMPILATION,
+    LIGHT_LONE_COMPILATION,
     LONE_COMPILATION,
     WIDE_COMPILATION,
 )
@@ -106,3 +107,10 @@ def wide_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...]
 def lone_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
     """The same for one core: programs that run side by side (`abreast.py`), their loops not divided."""
     return LightJit(function, static_argnums, tuple(LONE_COMPILATION.items()))
+
+
+def light_lone_jit(
+    function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0
+) -> LightJit:
+    """For one core, with less time and memory: loops over plain arrays."""
+    return LightJit(function, static_argnums, tuple(LIGHT_LONE_COMPILATION.items()))

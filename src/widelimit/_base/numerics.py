@@ -117,9 +117,7 @@ def _angle_coefficients(double: bool) -> tuple[tuple[float, ...], tuple[float, .
 def _sine_gap_coefficients(double: bool) -> tuple[float, ...]:
     r"""Of $(\sin a-a\cos a)/a^3$, an entire function, in $y=\frac45a^2-1$: $a^2$ is at most 2.47, less than 5/2."""
     sign = lambda k: 1 if k % 2 == 0 else -1
-    series = [
-        sign(k) * Fraction(5**k * (2 * k + 2), math.factorial(2 * k + 3)) for k in range(16)
-    ]
+    series = [sign(k) * Fraction(5**k * (2 * k + 2), math.factorial(2 * k + 3)) for k in range(16)]
     return _economise(series, 8 if double else 4)  # errors of 1e-17 and 2e-9
 
 

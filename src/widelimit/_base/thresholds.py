@@ -64,7 +64,10 @@ DEVICE_FLAT_SIDE = 512  # images; side of such a tile
 DEVICE_SLICE_UNROLLED = 16  # repetitions; a loop copies what it carries
 DEVICE_COARSE_ENTRIES = 2**26  # pairs of pixels behind the first pool in a tile of images on a GPU
 COARSE_ENTRIES = 2**22  # pairs of pixels behind the first pool in a tile of images
-BLOCK_ENTRIES = 2**21  # pairs of pixels in a tile of images: 50 MB of state in float64
+BLOCK_ENTRIES = 2**23  # pairs of pixels in a tile of images
+BLOCK_SIDE = 64  # images; side of such a tile
+GROUP_BYTES = 2**20  # of each matrix of a group of pairs that goes through all layers on a core
+KEPT_BYTES = 2**29  # of what is known of single images; beyond, it is found anew for each tile
 
 # --- correlations ------------------------------------------------------------------------------------
 
@@ -77,7 +80,9 @@ HOST_DIFFERENCES = (
 NEARLY_PARALLEL = {"float64": 1e-3, "float32": 1e-2}
 PICKS = 8  # entries of a row; so many nearly parallel ones are repaired one by one
 
-REFINED = 2**24  # products; up to so many similar inputs are compared entry by entry behind a pool
+REFINED = (
+    2**18
+)  # products; up to so many a pair of similar inputs is compared entry by entry behind a pool
 DOUBTED = (
     8e-7  # of the kernels, by estimate, that rounding moves behind a pool; beyond, float64 is used
 )
@@ -133,6 +138,10 @@ WIDE_COMPILATION = {"xla_cpu_prefer_vector_width": 512}
 
 # The same for programs that run side by side, one on each core: their loops are not divided among the cores.
 LONE_COMPILATION = WIDE_COMPILATION | {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
+
+LIGHT_LONE_COMPILATION = LIGHT_COMPILATION | {
+    "xla_disable_hlo_passes": "cpu-parallel-task-assigner"
+}
 
 # The same for programs of a GPU whose products of matrices take less time than the search for their fastest way.
 UNTUNED_COMPILATION = {"xla_gpu_autotune_level": 0}

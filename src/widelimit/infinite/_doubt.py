@@ -9,13 +9,13 @@ and in double precision: as many pixels for all layers, so that one program serv
 
 import dataclasses
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.compile import small_jit
+from widelimit._base.trees import as_tree
 from widelimit._base.types import Self
 from widelimit.activations import Activation
 
@@ -28,7 +28,9 @@ _BESIDE = (
 PerPair = Float[Array, "pairs 2"]  # same pixels; pixels beside each other
 
 
-class Doubt(eqx.Module):
+@as_tree()
+@dataclasses.dataclass(frozen=True)
+class Doubt:
     """What rounding may have done to each pair of inputs; of pixels the mean, whose errors are independent.
 
     Attributes:

@@ -1,48 +1,65 @@
 """From inputs with pixels to a state, and from a state to kernels."""
 
-import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.arrays import is_transformed
-from widelimit._base.compile import light_jit, quick_jit
+from widelimit._base.compile import light_lone_jit, quick_jit
 from widelimit._base.structured import Graphs, Masked
-from widelimit._base.thresholds import BRIEF_MATRIX
 
 from ._block import from_pixels
 from ._images import Images
 from ._layered import kernel_values
-from ._masks import Extras, Read, both
-from ._meet import order, unfolded
+from ._masks import Extras
+from ._meet import Meeting
+
+Read = tuple[Float[Array, "..."], Extras]
 
 
-def images_of(x1: Any, x2: Any, dtype: str, *, own: bool) -> Images:
-    """Two batches of inputs as a state; without the second, the first with itself."""
-    first, second = _read(x1, dtype), None if x2 is None else _read(x2, dtype)
-    if is_transformed((x1, x2)):
-        return _as_images((own, False), first, second)
-    pairs = len(x1) ** 2 // 2 if x2 is None else len(x1) * len(x2)
-    brief = pairs * math.prod(x1.shape[1:-1]) ** 2 <= BRIEF_MATRIX
-    return (_briefly_met if brief else _met)((own, brief), first, second)
+class Pairs(NamedTuple):
+    """Which inputs of two batches meet.
+
+    Attributes:
+        first: Their numbers in the first batch.
+        second: Those in the second.
+        same: Which pairs are one input.
+        equal: Which are equal inputs.
+    """
+
+    first: Int[np.ndarray, " pairs"]
+    second: Int[np.ndarray, " pairs"]
+    same: Bool[np.ndarray, " pairs"]
+    equal: Bool[np.ndarray, " pairs"]
+
+    def meeting(self) -> Meeting:
+        """As a part of a state."""
+        return Meeting(*self)
 
 
-def _as_images(options: tuple[bool, bool], one: Read, two: Read | None) -> Images:
-    own, brief = options
-    x, extras = one if two is None else both(one, two)
-    meeting = order(len(one[0]), None if two is None else len(two[0]), own=own).meeting()
-    taken = lambda number: jax.tree.map(lambda a: a[number], (x, extras))
-    (x1, extras1), (x2, extras2) = taken(meeting.first), taken(meeting.second)
-    sites = tuple(x.shape[1:-1])
-    return Images(from_pixels(x1, x2), meeting, extras1, extras2, None, sites, brief)
+def images_of(one: Read, two: Read, pairs: Pairs, *, brief: bool) -> Images:
+    """Inputs of two batches that meet, as a state."""
+    given = one, two, pairs.meeting()
+    if is_transformed((one, two)):
+        return _as_images((), *given)
+    return (_briefly_met if brief else _met)((), *given)
 
 
-_met, _briefly_met = light_jit(_as_images), quick_jit(_as_images)
+def _as_images(_: tuple[()], one: Read, two: Read, meeting: Meeting) -> Images:
+    taken = lambda read, number: jax.tree.map(lambda a: a[number], read)
+    (x1, extras1), (x2, extras2) = taken(one, meeting.first), taken(two, meeting.second)
+    sites = tuple(x1.shape[1:-1])
+    return Images(from_pixels(x1, x2), meeting, extras1, extras2, None, sites)
 
 
-def _read(x: Any, dtype: str) -> Read:
+_met, _briefly_met = light_lone_jit(_as_images), quick_jit(_as_images)
+
+
+def read(x: Any, dtype: str) -> Read:
+    """Inputs as arrays of this precision, and what stands beside them."""
     if isinstance(x, Masked):
         return jnp.asarray(x.seen, dtype), Extras(mask=jnp.asarray(x.mask))
     if isinstance(x, Graphs):
@@ -52,21 +69,19 @@ def _read(x: Any, dtype: str) -> Read:
 
 
 def kernels_of(
-    state: Images, kernels: tuple[str, ...], n1: int, n2: int | None, dtype: str
+    state: Images, kernels: tuple[str, ...], dtype: str
 ) -> tuple[Float[Array, "..."], ...]:
-    """The kernels from a state, axes (n1, n2, *pixels, *pixels); n2 = None: of one batch with itself."""
+    """The kernels of a state's pairs, axes (pairs, *pixels, *pixels)."""
     ask = _answer if is_transformed(state) else _answered
-    return ask((kernels, n1, n2, dtype), state)
+    return ask((kernels, dtype), state)
 
 
-def _answer(asked: tuple[Any, ...], state: Images) -> tuple[Float[Array, "..."], ...]:
-    kernels, n1, n2, dtype = asked
-    listed = order(n1, n2, own=n2 is not None and len(state.pairs.minus) > n1 * n2)
+def _answer(asked: tuple[tuple[str, ...], str], state: Images) -> tuple[Float[Array, "..."], ...]:
+    kernels, dtype = asked
     values = kernel_values(state.pairs, kernels, state.pairs.size)
-    shape = (len(listed.first), *state.sites, *state.sites)
+    shape = (len(state.meeting.first), *state.sites, *state.sites)
     # Rounded first: outside of a 64-bit context, where derivatives may be taken, there is no gather of doubles.
-    rounded = [v.astype(dtype).reshape(shape) for v in values]
-    return tuple(unfolded(v, listed, n2 is None) for v in rounded)
+    return tuple(v.astype(dtype).reshape(shape) for v in values)
 
 
 _answered = quick_jit(_answer)

@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from widelimit._base.arrays import is_transformed
-from widelimit._base.compile import light_jit, quick_jit, wide_jit
+from widelimit._base.compile import light_lone_jit, lone_jit, quick_jit
 from widelimit._base.scalars import Scalar
 from widelimit._base.thresholds import BRIEF_BLOCK, WAITED_BYTES
+from widelimit._base.trees import as_tree
 from widelimit._base.types import Self
 from widelimit.activations import Activation
 from widelimit.interpret import Rule, State, is_one, is_zero, propagate
@@ -51,7 +51,7 @@ from ._choose import series_for
 from ._doubt import Doubt
 from ._linear_map import Matrices, mapped
 from ._masks import Extras, Mask, never_negative
-from ._meet import Meeting
+from ._meet import Meeting, Page, Tape
 from ._pair import Pair, doubled
 from ._plan import join, split
 
@@ -60,17 +60,21 @@ _COMPOSITE = Serial, Sum, Residual, Repeat, Concat, Product, Frozen
 _SUMS = AvgPool, Conv, ConvLocal, ConvTranspose, GlobalAvgPool, GlobalSumPool, SumPool
 
 
-class Images(State, eqx.Module):
+@as_tree("sites", "tape", "many")
+@dataclasses.dataclass(frozen=True)
+class Images(State):
     """Second-order statistics of a layer's output for pairs of inputs with pixels.
 
     Attributes:
         pairs: The block of all pairs (`_block.py`), axes (pairs, pixels of the first, pixels of the second).
-        meeting: Which inputs they are of; where a layer needs it, each input with itself is among them.
+        meeting: Which inputs they are of.
         one: Masks and graphs of the first inputs.
         two: Those of the second.
         doubt: How far single precision is to be trusted; None where nothing is in doubt.
         sites: The sizes of the spatial axes.
-        brief: Whether this is all that is asked for, and little: layers are then compiled quickly rather than well.
+        tape: What maps of pixels need of single inputs; None where nothing looks at variances behind them.
+        many: How many pairs of inputs there are, in groups such as this: where it is little, layers are compiled
+            quickly rather than well.
     """
 
     question: ClassVar[str] = "the kernels"
@@ -80,8 +84,9 @@ class Images(State, eqx.Module):
     one: Extras
     two: Extras
     doubt: Doubt | None
-    sites: Sites = eqx.field(static=True)
-    brief: bool = eqx.field(static=True, default=False)
+    sites: Sites
+    tape: Tape | None = None
+    many: int = 0
 
     # --- helpers --------------------------------------------------------------------------------
 
@@ -89,9 +94,8 @@ class Images(State, eqx.Module):
         return dataclasses.replace(self, pairs=pairs)
 
     def unwatched(self) -> Self:
-        """Where nothing looks at variances behind a map of pixels any more, no own blocks are needed."""
-        meeting = dataclasses.replace(self.meeting, images=0)
-        return dataclasses.replace(self, meeting=meeting)
+        """From here on nothing looks at variances behind a map of pixels."""
+        return dataclasses.replace(self, tape=None)
 
     def _rounded(self, dtype: Any) -> Self:
         """Matrices of this precision."""
@@ -111,19 +115,17 @@ class Images(State, eqx.Module):
         form, numbers = split(layer)
         how = series_for(layer, self.pairs)
         start = self if how is None else self._of(dataclasses.replace(self.pairs, how=how))
+        pages = None if self.tape is None else self.tape.turned(self.meeting)
         with jax.enable_x64(True):
-            if is_transformed((numbers, start)):  # nobody asks for doubt then
-                return propagate(layer, dataclasses.replace(start, doubt=None))
-            small = self.brief or start.pairs.minus.size <= BRIEF_BLOCK
-            step = _brief_step if small else _light_step if isinstance(layer, _SUMS) else _step
-            if start.doubt is None or not isinstance(layer, Phi):
-                out = step(form, numbers, start)
+            if is_transformed((numbers, start, pages)):
+                if self.tape is None or not self.tape.inner:  # nobody asks for doubt then
+                    start = dataclasses.replace(start, doubt=None)
+                out, page = _propagated(layer, start, pages)
             else:
-                doubt = start.doubt.activated_apart(start.pairs, layer.activation)
-                out = step(form, numbers, dataclasses.replace(start, doubt=None))
-                out = dataclasses.replace(out, doubt=doubt)
-            wait = start.pairs.minus.nbytes >= WAITED_BYTES and jax.default_backend() == "cpu"
-            return jax.block_until_ready(out) if wait else out  # or all layers have memory at once
+                out, page = _stepped_apart(layer, form, numbers, start, pages)
+        if self.tape is not None:
+            self.tape.filed(page)
+        return dataclasses.replace(out, tape=self.tape, many=self.many)
 
     # --- one pixel at a time --------------------------------------------------------------------
 
@@ -165,7 +167,9 @@ class Images(State, eqx.Module):
     def dropped(self, keep: Scalar) -> Self:
         with jax.enable_x64(True):
             here = self.meeting.same[:, None, None] & block.same_pixel(self.pairs)
-            return self._of(block.dropped(self.pairs, doubled(keep), here))
+            out = self._of(block.dropped(self.pairs, doubled(keep), here))
+        apart = dataclasses.replace(self.meeting, equal=self.meeting.same)
+        return dataclasses.replace(out, meeting=apart)
 
     # --- pixels ---------------------------------------------------------------------------------
 
@@ -199,17 +203,16 @@ class Images(State, eqx.Module):
         masked = self.one.mask is not None or self.two.mask is not None
         if masked:
             middle = pixels.middle(self.sites)
-        first = self._matrix(pixels, self.one)
-        if masked or pixels.own:
-            matrices = Matrices(first, self._matrix(pixels, self.two), positive)
-        else:
-            shared = pixels.matrix(self.sites) if positive else None
-            matrices = Matrices(first, first, positive, shared)
-        return self._by(matrices)._placed(pixels.out(self.sites), middle)
+        first, second = (functools.partial(self._matrix, pixels, of) for of in (self.one, self.two))
+        own = masked or pixels.own or not positive
+        shared = None if own else pixels.matrix(self.sites)
+        return self._by(Matrices(first, second, positive, shared))._placed(
+            pixels.out(self.sites), middle
+        )
 
     def _by(self, matrices: Matrices) -> Self:
         with jax.enable_x64(True):
-            pairs, doubt = mapped(self.pairs, matrices, self.meeting)
+            pairs, doubt = mapped(self.pairs, matrices, self.meeting, self.tape)
             doubt = self.doubt if doubt is None else doubt.joined(self.doubt)
             return dataclasses.replace(self, pairs=pairs, doubt=doubt)
 
@@ -237,21 +240,18 @@ class Images(State, eqx.Module):
     def attended(self, queries: Self, layer: Attention, *, trained: bool = True) -> Self:
         gain = layer.q_std * layer.k_std
         if layer.scaling == "linear":
-            return self._by(queries._attention(layer.weights, gain))._hidden()
+            weights = functools.partial(queries._attention, layer.weights, gain)
+            positive = layer.weights != "identity" or queries.pairs.above is None
+            return self._by(Matrices(weights, weights, positive))._hidden()
         learnt = lambda state: state.trained() if trained else state
         seen, keys = learnt(queries.scaled(gain)), learnt(queries)
         summed = keys.multiplied([keys, self]).mapped(LinearMap.of(Whole(average=False)))
         return seen.multiplied([seen, summed._rounded(seen.pairs.minus.dtype)])
 
-    def _attention(self, weights: str, gain: Scalar) -> Matrices:
-        """The attention weights of each input, which its own block makes."""
-        n = self.meeting.images
+    def _attention(self, weights: str, gain: Scalar) -> Array:
+        """The attention weights of each input, which its own block makes: here inputs meet themselves."""
         with jax.enable_x64(True):
-            own = jax.tree.map(lambda a: a[:n], self.pairs)
-            mask = None if self.one.mask is None else self.one.mask[:n]
-            found = attention_weights(own, mask, weights, gain)
-            positive = weights != "identity" or self.pairs.above is None
-            return Matrices(found, None, positive)
+            return attention_weights(self.pairs, self.one.mask, weights, gain)
 
     # --- how signals meet -----------------------------------------------------------------------
 
@@ -275,12 +275,42 @@ def _met(how: Callable[[list[Pair]], Pair], parts: Sequence[S]) -> S:
         return dataclasses.replace(parts[0], pairs=pairs, doubt=doubt)
 
 
-def _stepped(form: Any, numbers: Any, state: Images) -> Images:
-    return propagate(join(form, numbers), state)
+def _propagated(layer: Layer, state: Images, pages: tuple[Page, ...] | None) -> tuple[Images, Page]:
+    """What a layer makes of a state, and of a tape of its own."""
+    tape = None if pages is None else Tape(pages or None, inner=True)
+    out = propagate(layer, dataclasses.replace(state, tape=tape))
+    return dataclasses.replace(out, tape=None), () if tape is None else (*tape.pages,)
 
 
-_step = wide_jit(_stepped)
-_light_step, _brief_step = light_jit(_stepped), quick_jit(_stepped)
+def _stepped(
+    form: Any, numbers: Any, state: Images, pages: tuple[Page, ...] | None
+) -> tuple[Images, Page]:
+    return _propagated(join(form, numbers), state, pages)
+
+
+_step, _light_step, _brief_step = (
+    compiled(_stepped) for compiled in (lone_jit, light_lone_jit, quick_jit)
+)
+
+
+def _stepped_apart(
+    layer: Layer, form: Any, numbers: Any, start: Images, pages: tuple[Page, ...] | None
+) -> tuple[Images, Page]:
+    """The same by a program for this layer alone."""
+    minus = start.pairs.minus
+    small = max(start.many, len(minus)) * (minus.size // len(minus)) <= BRIEF_BLOCK
+    step = _brief_step if small else _light_step if isinstance(layer, _SUMS) else _step
+    doubt, bare = start.doubt, dataclasses.replace(start, tape=None, many=0)
+    if doubt is None or not isinstance(layer, Phi):
+        out, page = step(form, numbers, bare, pages)
+    else:
+        doubt = doubt.activated_apart(start.pairs, layer.activation)
+        out, page = step(form, numbers, dataclasses.replace(bare, doubt=None), pages)
+        out = dataclasses.replace(out, doubt=doubt)
+    wait = minus.nbytes >= WAITED_BYTES and jax.default_backend() == "cpu"
+    return (
+        jax.block_until_ready((out, page)) if wait else (out, page)
+    )  # or all layers have memory at once
 
 
 @jax.jit

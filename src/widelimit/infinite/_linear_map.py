@@ -8,12 +8,13 @@ nothing is subtracted at all.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.thresholds import REFINED, SIMILAR
@@ -21,33 +22,31 @@ from widelimit.activations import How
 
 from ._doubt import Doubt
 from ._edges import written
-from ._meet import Meeting
+from ._meet import Meeting, Tape
 from ._pair import Pair, going, outer
 
 Array_ = Float[Array, "..."]
 
 
 class Matrices(NamedTuple):
-    """The matrices of a linear map.
+    """The matrices of a linear map, for pairs.
 
     Attributes:
-        first: Those of the first inputs of pairs, shape (pairs or 1, P', P), float64.
-        second: The same for the second inputs; None: `first` has one for each input.
+        first: Makes those of the first inputs, shape (pairs or 1, P', P), float64.
+        second: The same for the second inputs.
         positive: Whether no entry is negative.
         shared: The matrix where it is one for all inputs and known beforehand.
     """
 
-    first: Array_
-    second: Array_ | None
+    first: Callable[[], Array_]
+    second: Callable[[], Array_]
     positive: bool
     shared: Float[np.ndarray, "outputs pixels"] | None = None
 
 
 class Mapped(NamedTuple):
-    """A block behind a map, not yet normalised: axes (pairs, P', P'), or those of one input, (pairs, P')."""
+    """A block behind a map, not yet normalised: axes (pairs, P', P')."""
 
-    a1: Array_
-    a2: Array_
     low: Array_
     high: Array_ | None
     ntk: Array_
@@ -78,18 +77,6 @@ def _side(matrix: Array_, root: Array_, dtype: str) -> _Side:
     return _Side(shares.astype(dtype), jnp.sum(shares, axis=2), most)
 
 
-def _sides(block: Pair, matrices: Matrices, meeting: Meeting) -> tuple[_Side, _Side]:
-    """What either input of each pair brings."""
-    dtype = str(block.minus.dtype)
-    s1, s2 = jnp.swapaxes(safe_sqrt(block.q1), 1, 2), safe_sqrt(block.q2)
-    if matrices.second is not None:
-        return _side(matrices.first, s1, dtype), _side(matrices.second, s2, dtype)
-    make = lambda matrix, root: _side(matrix, root, dtype)
-    each = written(going(s1), make, matrices.first, s1[: meeting.images])
-    taken = lambda numbers: _Side(*(part[numbers] for part in each))
-    return taken(meeting.first), taken(meeting.second)
-
-
 def _both(one: _Side, two: _Side, v: Array_) -> Array_:
     return _product(_product(one.matrix, v), jnp.swapaxes(two.matrix, 1, 2))
 
@@ -102,27 +89,58 @@ def _tangent(block: Pair, one: _Side, two: _Side, like: Array_) -> Array_:
 def _sums(block: Pair, one: _Side, two: _Side) -> Mapped:
     low = _both(one, two, block.minus)
     high = None if block.above is None else _both(one, two, block.above)
-    return Mapped(one.total, two.total, low, high, _tangent(block, one, two, low))
+    return Mapped(low, high, _tangent(block, one, two, low))
 
 
-def mapped(block: Pair, matrices: Matrices, meeting: Meeting) -> tuple[Pair, Doubt | None]:
+class Alone(NamedTuple):
+    """What a map needs of each input by itself.
+
+    Attributes:
+        side: Its matrix, times deviations.
+        size: Deviations behind the map.
+        window: Where entries are compared one by one (`_refined`): 1 - rho of the pixels that each output reads.
+    """
+
+    side: _Side
+    size: "Size"
+    window: Array_ | None
+
+
+def mapped(
+    block: Pair, matrices: Matrices, meeting: Meeting, tape: Tape | None
+) -> tuple[Pair, Doubt | None]:
     """The block behind a linear map, and how far single precision is to be trusted, where it is used."""
     with jax.enable_x64(True):
-        sides = _sides(block, matrices, meeting)
-        if not meeting.images:
+        dtype = str(block.minus.dtype)
+        s1, s2 = jnp.swapaxes(safe_sqrt(block.q1), 1, 2), safe_sqrt(block.q2)
+        make = lambda matrix, root: _side(matrix, root, dtype)
+        if tape is None:
+            sides = make(matrices.first(), s1), make(matrices.second(), s2)
             return _bounded(block, *sides, positive=matrices.positive), None
-        sums = _sums(block, *sides)
+        places = _compared(block, matrices)
+
+        def alone() -> Alone:
+            side = written(going(s1), make, matrices.first(), s1)
+            spread = jnp.diagonal(_both(side, side, block.minus), axis1=1, axis2=2)
+            size = written(going(side.total), Size.of, side.total, spread.astype(jnp.float64))
+            return Alone(side, size, None if places is None else _window(block, places))
+
+        one, two = tape.of(alone, meeting)
+        sums = _sums(block, one.side, two.side)
         known = block.above is None and matrices.positive
-        out, doubt = settled(sums, meeting, positive=matrices.positive, known=known, how=block.how)
-        out = enlarged(out, sides[0].most, sides[1].most)
-        single = block.minus.dtype == jnp.float32  # where it matters, float64 is used instead
-        if matrices.shared is None or not matrices.positive or single:
+        sizes = one.size, two.size
+        out, doubt = settled(
+            sums, sizes, meeting, positive=matrices.positive, known=known, how=block.how
+        )
+        out = enlarged(out, one.side.most, two.side.most)
+        if places is None:
             return out, doubt
-        return _refined(out, block, matrices.shared, meeting), doubt
+        weights = np.take_along_axis(matrices.shared, places, axis=1)
+        return _refined(out, block, weights[None], places, (one.window, two.window)), doubt
 
 
 class Size(NamedTuple):
-    """What a single image's output pixels have, broadcastable against pairs."""
+    """What each input's output pixels have, axes (inputs, P'), float64."""
 
     a: Array_
     spread: Array_
@@ -139,22 +157,22 @@ class Size(NamedTuple):
 
 
 def settled(
-    sums: Mapped, meeting: Meeting, *, positive: bool, known: bool, how: How
+    sums: Mapped,
+    sizes: tuple[Size, Size],
+    meeting: Meeting,
+    *,
+    positive: bool,
+    known: bool,
+    how: How,
 ) -> tuple[Pair, Doubt | None]:
-    """Normalised by the true variances, which the images' own blocks have; exactly 0 where an output meets itself.
+    """Normalised by the true variances, which the images' own blocks have; exactly 0 where equal outputs meet.
 
     Returns:
         The block, and how far single precision is to be trusted, where it is used.
     """
     dtype = sums.low.dtype
-    own = sums.low[: meeting.images]
-    ends = jnp.concatenate([sums.a1, sums.a2])
-    numbers = jnp.concatenate([meeting.first, meeting.second])
-    # Gathered before it is double: derivatives may be taken outside of a 64-bit context.
-    spread = jnp.diagonal(own, axis1=1, axis2=2)[numbers].astype(jnp.float64)
-    sizes = written(going(ends), Size.of, ends, spread)
-    one = Size(*(a[: len(sums.a1), :, None] for a in sizes))
-    two = Size(*(a[len(sums.a1) :, None, :] for a in sizes))
+    one = Size(*(a[:, :, None] for a in sizes[0]))
+    two = Size(*(a[:, None, :] for a in sizes[1]))
     over = outer(one.over, two.over, sums.low)
     above, size = None, one.root * two.root
     if positive:
@@ -169,19 +187,40 @@ def settled(
     minus = jnp.clip(minus, 0, 1 if known else 2)
     if not known and above is None:
         above = 2 - minus
-    exact = meeting.same[:, None, None] & jnp.eye(minus.shape[1], dtype=bool)[None]
+    exact = meeting.equal[:, None, None] & jnp.eye(minus.shape[1], dtype=bool)[None]
     minus = jnp.where(exact, 0, minus)
     above = None if above is None else jnp.where(exact, 2, above)
     out = Pair(one.q, two.q, minus, above, sums.ntk * over, how)
-    return out, Doubt.of(minus, sums.low * over, meeting.same) if dtype == jnp.float32 else None
+    return out, Doubt.of(minus, sums.low * over, meeting.equal) if dtype == jnp.float32 else None
 
 
 def _inverse(a: Array_) -> Array_:
     return safe_divide(jnp.ones_like(a), a)
 
 
+def _compared(block: Pair, matrices: Matrices) -> Int[np.ndarray, "outputs reads"] | None:
+    """Which pixels each output reads, where similar inputs are to be compared entry by entry."""
+    single = block.minus.dtype == jnp.float32  # where it matters, float64 is used instead
+    if matrices.shared is None or not matrices.positive or single:
+        return None
+    matrix = matrices.shared
+    reads = max(int((matrix != 0).sum(axis=1).max()), 1)
+    if len(matrix) * reads**2 > REFINED:
+        return None
+    return np.argsort(matrix == 0, axis=1, kind="stable")[:, :reads]
+
+
+def _window(block: Pair, places: Int[np.ndarray, "outputs reads"]) -> Array_:
+    """Between all pixels that an output reads, axes (pairs, P', reads, reads)."""
+    return block.minus[:, places[:, :, None], places[:, None, :]]
+
+
 def _refined(
-    out: Pair, block: Pair, matrix: Float[np.ndarray, "outputs pixels"], meeting: Meeting
+    out: Pair,
+    block: Pair,
+    weights: Float[np.ndarray, "1 outputs reads"],
+    places: Int[np.ndarray, "outputs reads"],
+    own: tuple[Array_ | None, Array_ | None],
 ) -> Pair:
     r"""Equal output pixels of similar inputs: $1-\rho=\frac12\mathrm{Var}(y/\sqrt Q-y'/\sqrt{Q'})$.
 
@@ -189,19 +228,12 @@ def _refined(
     enter; what remains is the rounding of $1-\rho$ between pixels. Errors of $Q$ enter in second order only. Only
     pixels under the window of an output are read.
     """
-    reads = max(int((matrix != 0).sum(axis=1).max()), 1)
-    if len(block.minus) * len(matrix) * reads**2 > REFINED:
-        return out
-    places = np.argsort(matrix == 0, axis=1, kind="stable")[:, :reads]  # (outputs, reads)
-    weights = np.take_along_axis(matrix, places, axis=1)[None]
     t1 = safe_sqrt(block.q1)[:, places, 0] * _inverse(safe_sqrt(out.q1)) * weights
     t2 = safe_sqrt(block.q2)[:, 0, places] * _inverse(safe_sqrt(out.q2))[:, 0, :, None] * weights
     gap = jnp.sum(t1 - t2, axis=2)
-    window = block.minus[:, places[:, :, None], places[:, None, :]].astype(jnp.float64)
     rows, columns = (lambda t: t[..., :, None]), (lambda t: t[..., None, :])
-    mixed = rows(t1) * columns(t2) * window
-    own1 = rows(t1) * columns(t1) * window[: meeting.images][meeting.first]
-    own2 = rows(t2) * columns(t2) * window[: meeting.images][meeting.second]
+    mixed = rows(t1) * columns(t2) * _window(block, places)
+    own1, own2 = (rows(t) * columns(t) * window for t, window in zip((t1, t2), own, strict=True))
     away = jnp.sum(mixed + jnp.swapaxes(mixed, 2, 3) - own1 - own2, axis=(2, 3))
     fine = jnp.maximum((gap**2 + away) / 2, 0)
     pixels = np.arange(fine.shape[-1])

@@ -1,74 +1,124 @@
-"""Which inputs meet: pairs in a list, each input with itself first where that is needed."""
+"""Which inputs meet: a list of pairs, and what maps of pixels need of each input by itself."""
 
-from typing import Any, NamedTuple
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from widelimit._base.compile import light_lone_jit
+from widelimit._base.trees import as_tree
+from widelimit._base.types import Tensor
 
-class Meeting(eqx.Module):
+T = TypeVar("T")
+# What the maps of one layer need of single inputs: arrays with an axis of inputs in front, or pages of inner layers.
+Page = tuple[Any, ...]
+
+
+@as_tree()
+@dataclasses.dataclass(frozen=True)
+class Meeting:
     """The pairs of inputs of a block.
 
     Attributes:
         first: The number of each pair's first input.
         second: That of its second.
         same: Which pairs are one input.
-        images: How many inputs meet themselves, at the head of the list: pair i is input i with itself. 0 where no
-            layer needs that.
+        equal: Which are equal inputs that nothing random tells apart: pixels at one place have correlation 1.
     """
 
-    first: Int[Array, " pairs"]
-    second: Int[Array, " pairs"]
-    same: Bool[Array, " pairs"]
-    images: int = eqx.field(static=True)
+    first: Int[Tensor, " pairs"]
+    second: Int[Tensor, " pairs"]
+    same: Bool[Tensor, " pairs"]
+    equal: Bool[Tensor, " pairs"]
 
 
-class Order(NamedTuple):
-    """How pairs are listed.
+class Tape:
+    """What maps of pixels need of single inputs: written where each meets itself, read where inputs meet others.
 
     Attributes:
-        first: The number of each pair's first input, those of the second batch counted behind the first batch's.
-        second: That of its second.
-        images: How many inputs meet themselves at the head of the list.
-        matrix: Where pair (i, j) is in the list, shape (n1, n2); of symmetric pairs that with the smaller number first.
+        pages: What was written, in the order of the layers.
+        inner: Whether it is that of one layer, whose pages are those of pairs.
     """
 
-    first: Int[np.ndarray, " pairs"]
-    second: Int[np.ndarray, " pairs"]
-    images: int
-    matrix: Int[np.ndarray, "n1 n2"]
+    def __init__(
+        self, given: tuple[Sequence[Any], Sequence[Any]] | None = None, *, inner: bool = False
+    ):
+        self.pages: list[Any] = []
+        self.inner = inner
+        self._given = None if given is None else iter([*zip(*given, strict=True)])
 
-    def meeting(self) -> Meeting:
-        """As a part of a state."""
-        first, second = jnp.asarray(self.first), jnp.asarray(self.second)
-        return Meeting(first, second, jnp.asarray(self.first == self.second), self.images)
+    def of(self, make: Callable[[], T], meeting: Meeting) -> tuple[T, T]:
+        """What is needed of the first and of the second input of each pair."""
+        if self._given is None:
+            record = make()
+            self.pages.append(record)
+            return record, record
+        return self._for_pairs(next(self._given), meeting)
+
+    def turned(self, meeting: Meeting) -> tuple[Page, ...]:
+        """The pages of both inputs of each pair for the next layer; none if it writes, or has no maps."""
+        if self._given is None:
+            return ()
+        pages = next(self._given)
+        return self._for_pairs(pages, meeting) if pages[0] else ()
+
+    def _for_pairs(self, records: tuple[T, T], meeting: Meeting) -> tuple[T, T]:
+        """A program of its own: XLA would make products of matrices twice as slow that it fuses with a gather."""
+        return records if self.inner else _taken((), records, (meeting.first, meeting.second))
+
+    def filed(self, page: Page) -> None:
+        """What the layer has written."""
+        if self._given is None:
+            self.pages.append(page)
+        elif page:
+            raise RuntimeError(
+                "A layer has maps of pixels where inputs meet others, and none where one is alone."
+            )
 
 
-def order(n1: int, n2: int | None, *, own: bool) -> Order:
-    """All pairs of two batches, or of one with itself (n2 = None); `own`: with the inputs' own pairs in front."""
-    i = np.arange(n1, dtype=np.int32)
+def _of_pairs(_: tuple[()], records: tuple[Any, Any], numbers: tuple[Any, Any]) -> tuple[Any, Any]:
+    one, two = (
+        jax.tree.map(lambda a, number=number: a[number], record)
+        for record, number in zip(records, numbers, strict=True)
+    )
+    return one, two
+
+
+_taken = light_lone_jit(_of_pairs)
+
+
+def paired(
+    n1: int, n2: int | None, *, own: bool
+) -> tuple[Int[np.ndarray, " k"], Int[np.ndarray, " k"]]:
+    """The numbers of both inputs of all pairs; of one batch (n2 = None) those above the diagonal, and on it (`own`)."""
     if n2 is None:
-        rows, columns = np.triu_indices(n1, 1)
-        first = np.concatenate([i, rows.astype(np.int32)])
-        second = np.concatenate([i, columns.astype(np.int32)])
-        matrix = np.empty((n1, n1), np.int32)
-        matrix[first, second] = matrix[second, first] = np.arange(len(first))
-        return Order(first, second, n1 if own else 0, matrix)
-    head = np.arange(n1 + n2 if own else 0, dtype=np.int32)
-    first = np.concatenate([head, np.repeat(i, n2)])
-    second = np.concatenate([head, np.tile(n1 + np.arange(n2, dtype=np.int32), n1)])
-    matrix = (len(head) + np.arange(n1 * n2)).reshape(n1, n2)
-    return Order(first, second, len(head), matrix)
+        return np.triu_indices(n1, 0 if own else 1)
+    return np.repeat(np.arange(n1), n2), np.tile(np.arange(n2), n1)
 
 
-def unfolded(values: Float[Array, "..."], found: Order, symmetric: bool) -> Any:
-    """From a list of pairs, axes (pairs, *pixels of the first, *pixels of the second), to a matrix of them."""
-    whole = values[found.matrix]
+def swapped(values: Any) -> Any:
+    """The kernels of the exchanged pairs, axes (pairs, *pixels of the first, *pixels of the second)."""
     axes = (values.ndim - 1) // 2
-    if not symmetric or not axes:
-        return whole
-    swapped = whole.transpose(0, 1, *range(2 + axes, 2 + 2 * axes), *range(2, 2 + axes))
-    below = np.tril(np.ones(found.matrix.shape, bool), -1)
-    return jnp.where(below.reshape(*below.shape, *(1,) * (2 * axes)), swapped, whole)
+    return values.transpose(0, *range(1 + axes, 1 + 2 * axes), *range(1, 1 + axes))
+
+
+def unfolded(
+    values: Float[Array, "..."], alone: Float[Array, "..."] | None, n1: int, n2: int | None
+) -> Float[Array, "..."]:
+    """From the values of all pairs to a matrix of them; `alone`: those of each input with itself, not in the list."""
+    if n2 is not None:
+        return values.reshape(n1, n2, *values.shape[1:])
+    rows, columns = paired(n1, None, own=alone is None)
+    place = np.zeros((n1, n1), int)
+    place[rows, columns] = np.arange(len(rows))
+    below = np.tri(n1, k=-1, dtype=bool)
+    place[below] = place.T[below] + len(rows)
+    everything = [values, swapped(values)]
+    if alone is not None:
+        place[np.diag_indices(n1)] = 2 * len(rows) + np.arange(n1)
+        everything.append(alone)
+    return jnp.concatenate(everything)[place]

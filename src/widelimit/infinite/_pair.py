@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -22,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 from widelimit._base.numerics import safe_sqrt
 from widelimit._base.scalars import Scalar
 from widelimit._base.thresholds import VARIANCES
+from widelimit._base.trees import as_tree
 from widelimit._base.types import Self
 from widelimit.activations import Activation, Cov, How, second_moment, transform
 from widelimit.interpret import State, is_one, is_zero
@@ -33,7 +33,9 @@ Pairs = Float[Array, "..."]
 _LARGEST = VARIANCES["float64"][1]
 
 
-class Pair(State, eqx.Module):
+@as_tree("how")
+@dataclasses.dataclass(frozen=True)
+class Pair(State):
     r"""Second-order statistics of a layer's output for pairs of inputs.
 
     Attributes:
@@ -52,7 +54,7 @@ class Pair(State, eqx.Module):
     minus: Pairs
     above: Pairs | None
     ntk: Pairs
-    how: How = eqx.field(default=How(), static=True)
+    how: How = How()
 
     @staticmethod
     def of_data(q1: First, q2: Second, minus: Pairs, plus: Pairs, how: How) -> "Pair":

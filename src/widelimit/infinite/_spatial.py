@@ -1,6 +1,8 @@
 """Kernels of inputs with pixels: tiles of pairs of images, each of one shape, so that programs are shared."""
 
 import collections
+import dataclasses
+import functools
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -9,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, is_transformed
 from widelimit._base.structured import Graphs, Masked
@@ -18,25 +20,23 @@ from widelimit._base.thresholds import (
     BRIEF_SLICES,
     DIAGONAL_IMAGES,
     DOUBTED,
+    KEPT_BYTES,
     PATIENT_SECONDS,
-    REFINED,
 )
-from widelimit._base.types import Tensor
 from widelimit._base.watch import Watch
 from widelimit.describe import check_pixels
 from widelimit.interpret import interpret
-from widelimit.layers import Layer, Sites
+from widelimit.layers import Layer
 
 from ._cost import cost_of
-from ._demand import Demand, demand, parted
-from ._doubt import Doubt
-from ._ends import images_of, kernels_of
+from ._demand import demand, parted
+from ._ends import Pairs, images_of, kernels_of, read
 from ._evaluate import Answer, Request
 from ._fast import BRIEFLY, WELL
-from ._meet import order
+from ._groups import Batch, Blocks, Values
+from ._meet import Tape, paired, unfolded
 from ._plan import recalled, split, without_widths
 from ._stage import staged
-from ._stages import Coarse, coarse_side, coarsened, first_stage
 from ._tiles import batches, started, tile_side
 
 _LABEL = "tiles of pairs of images"
@@ -46,35 +46,39 @@ _AHEAD = 4  # tiles that are started before the first is waited for
 
 def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
     """The wanted kernels, shape (n1, n2), or (n1, n2, *pixels, *pixels) where the output has pixels."""
-    net, wanted = _network(request, inputs)
+    net = _network(request, inputs)
     if is_transformed((request.numbers, inputs.x1, inputs.x2)):
         with jax.enable_x64(True):
-            out, _ = _run(net, inputs.x1, inputs.x2, wanted, request.wanted, str(inputs.dtype))
+            out = _traced(net, inputs.x1, inputs.x2, request.wanted, str(inputs.dtype))
         return tuple(m.astype(inputs.dtype) for m in out)
     _warn_if_long(net, inputs)
-    x1, x2, dtype = inputs.x1, inputs.x2, str(inputs.dtype)
-    n1, n2 = len(x1), len(x1 if x2 is None else x2)
-    sliced = _sliced(net, request.wanted, inputs)
-    if sliced is not None:
-        out = tuple(m.astype(inputs.dtype) for m in sliced)
-        return out if inputs.numpy else tuple(map(jnp.asarray, out))
-    stage = _first_stage(net, x1)
-    side = _side(x1.shape[1:-1], max(n1, n2))
-    if stage is not None:
-        side = coarse_side(stage[0], max(n1, n2))
+    out = _sliced(net, request.wanted, inputs)
+    if out is None:
+        out = _in_blocks(net, request.wanted, inputs)
+    out = tuple(m.astype(inputs.dtype) for m in out)
+    return out if inputs.numpy else tuple(map(jnp.asarray, out))
+
+
+def _in_blocks(
+    net: Layer, wanted: tuple[str, ...], inputs: Inputs
+) -> tuple[Float[np.ndarray, "n1 n2 ..."], ...]:
+    """By blocks, tile by tile."""
+    x1, symmetric = inputs.x1, inputs.x2 is None
+    n1, n2 = len(x1), len(x1 if symmetric else inputs.x2)
+    tiles = _Tiles(net, wanted, str(inputs.dtype), x1, inputs.x2)
+    side = tiles.side
     tail = 2 * check_pixels(net, x1.shape[1:-1], x1.shape[-1])
-    out = tuple(np.empty((n1, n2, *tail), inputs.dtype) for _ in request.wanted)
-    corners = [*_corners(n1, n2, side, symmetric=x2 is None)]
+    out = tuple(np.empty((n1, n2, *tail), inputs.dtype) for _ in wanted)
+    # Of a symmetric matrix the diagonal comes first in each row: what is found there of single inputs is kept.
+    corners = [*_corners(n1, n2, side, symmetric=symmetric)]
     watch = Watch(_LABEL, len(corners), None)
     for done, (i, j) in enumerate(corners, 1):
-        first = _taken(x1, i, side)
-        second = None if x2 is None and i == j else _taken(x1 if x2 is None else x2, j, side)
         with jax.enable_x64(True):
-            parts, dtype = _surely(net, first, second, wanted, request.wanted, dtype)
+            parts = tiles.at(i, j)
         for to, part in zip(out, parts, strict=True):
-            _put(to, np.asarray(part), i, j, symmetric=x2 is None)
+            _put(to, part, i, j, symmetric=symmetric)
         watch(done)
-    return out if inputs.numpy else tuple(jnp.asarray(m) for m in out)
+    return out
 
 
 def _warn_if_long(net: Layer, inputs: Inputs) -> None:
@@ -155,107 +159,153 @@ def _sliced_diagonal(
 @np.errstate(over="ignore")  # of numbers rounded to single precision: infinity
 def image_diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
     """The kernels of each input with itself, shape (n, ...)."""
-    net, wanted = _network(request, inputs)
-    if not is_transformed((request.numbers, inputs.x1)):
-        sliced = _sliced_diagonal(net, request.wanted, inputs)
-        if sliced is not None:
-            out = tuple(m.astype(inputs.dtype) for m in sliced)
-            return out if inputs.numpy else tuple(map(jnp.asarray, out))
-    dtype, parts = str(inputs.dtype), []
-    for i in range(len(inputs.x1)):
+    net = _network(request, inputs)
+    if is_transformed((request.numbers, inputs.x1)):
         with jax.enable_x64(True):
-            x = _taken(inputs.x1, i, 1)
-            one, dtype = _surely(net, x, None, wanted, request.wanted, dtype)
-        parts.append([m[0, 0] for m in one])
-    stack = jnp.stack if not inputs.numpy else lambda ms: np.stack([np.asarray(m) for m in ms])
-    return tuple(stack([*column]).astype(inputs.dtype) for column in zip(*parts, strict=True))
+            alone = lambda x: _traced(net, x, None, request.wanted, str(inputs.dtype))
+            parts = [alone(inputs.x1[i : i + 1]) for i in range(len(inputs.x1))]
+        return tuple(
+            jnp.concatenate([m[0] for m in column]).astype(inputs.dtype)
+            for column in zip(*parts, strict=True)
+        )
+    out = _sliced_diagonal(net, request.wanted, inputs)
+    if out is None:
+        tiles = _Tiles(net, request.wanted, str(inputs.dtype), inputs.x1, None)
+        with jax.enable_x64(True):
+            parts = [tiles.alone(i) for i in range(0, len(inputs.x1), tiles.side)]
+        out = tuple(map(np.concatenate, zip(*parts, strict=True)))
+    out = tuple(m.astype(inputs.dtype) for m in out)
+    return out if inputs.numpy else tuple(map(jnp.asarray, out))
 
 
-def _network(request: Request, inputs: Inputs) -> tuple[Layer, Demand]:
+def _network(request: Request, inputs: Inputs) -> Layer:
     net = recalled(without_widths(request.form), request.numbers)
     check_pixels(net, tuple(inputs.x1.shape[1:-1]), inputs.x1.shape[-1])
-    wanted = demand(net)
-    if wanted.graphs and not isinstance(inputs.x1, Graphs):
+    if demand(net).graphs and not isinstance(inputs.x1, Graphs):
         raise ValueError(
             "Aggregate() sums over the neighbours in a graph, but the inputs have none. Give them as "
             "widelimit.Graphs(x, adjacency)."
         )
-    return net, wanted
+    return net
 
 
-def _surely(
-    net: Layer, x1: Any, x2: Any, wanted: Demand, kernels: tuple[str, ...], dtype: str
-) -> tuple[tuple[Float[Tensor, "..."], ...], str]:
-    """The kernels, and the precision that most of them needed: behind a pool some inputs need the digits of float64."""
-    out, doubt = _run(net, x1, x2, wanted, kernels, dtype)
-    if doubt is None or is_transformed((net, x1, x2)):
-        return out, dtype
+class _Tiles:
+    """The tiles of a matrix by blocks: in the precision of the data, and again in float64 where that is in doubt.
+
+    Attributes:
+        side: How many inputs a tile has along each side.
+    """
+
+    def __init__(self, net: Layer, kernels: tuple[str, ...], dtype: str, x1: Any, x2: Any | None):
+        self._x1, self._x2, self._dtype = _on_host(x1), None if x2 is None else _on_host(x2), dtype
+        plain = not any(isinstance(x, Masked | Graphs) for x in (x1, x2))
+        points = max(len(x1), 0 if x2 is None else len(x2))
+        sites = tuple(x1.shape[1:-1])
+        self._in = functools.cache(
+            lambda dtype, points=points: Blocks(net, sites, kernels, dtype, points, plain=plain)
+        )
+        self.side = self._in(dtype).side
+        self._kept: dict[tuple[str, bool, int], Batch] = {}
+
+    def at(self, i: int, j: int) -> Values:
+        """The kernels of the tile that begins at input i and input j."""
+        inner = self._x2 is None and i == j
+        one = self._batch(i, inner=inner)
+        two = None if inner else self._batch(j, second=self._x2 is not None)
+        blocks = self._in(self._dtype)
+        found = blocks.met(one, two)
+        if inner:
+            self._keep(i, one._replace(inner=None))
+        if found.doubt is None:
+            return found.values
+        doubted = ~(found.doubt <= DOUBTED)
+        if not doubted.any():
+            return found.values
+        rows, columns = (np.nonzero(doubted.any(axis))[0] for axis in (1, 0))
+        if len(rows) * len(columns) > _SOME * doubted.size:
+            self._dtype = "float64"
+            return self.at(i, j)
+        few = 2 ** math.ceil(math.log2(max(len(rows), len(columns))))
+        double = self._in("float64", few)
+        first = double.batch(one.x[rows], inner=two is None)
+        second = None if two is None else double.batch(two.x[columns], inner=False)
+        for to, part in zip(found.values, double.met(first, second).values, strict=True):
+            to[np.ix_(rows, columns)] = part
+        return found.values
+
+    def alone(self, i: int) -> Values:
+        """Each input from this one on with itself."""
+        one = self._batch(i, inner=False)
+        found = self._in(self._dtype).alone(one)
+        if found.doubt is None or (found.doubt <= DOUBTED).all():
+            return found.values
+        self._dtype = "float64"
+        return self.alone(i)
+
+    def _batch(self, start: int, *, second: bool = False, inner: bool = False) -> Batch:
+        key = self._dtype, second, start
+        if key in self._kept and not inner:
+            return self._kept[key]
+        x = self._x2 if second else self._x1
+        out = self._in(self._dtype).batch(x[start : start + self.side], inner=inner)
+        if not inner:
+            self._keep(start, out, second=second)
+        return out
+
+    def _keep(self, start: int, batch: Batch, *, second: bool = False) -> None:
+        """As long as there is room; of the first of two batches only the last is asked for again."""
+        if self._x2 is not None and not second:
+            self._kept = {key: kept for key, kept in self._kept.items() if key[1]}
+        if sum(kept.nbytes for kept in self._kept.values()) + batch.nbytes <= KEPT_BYTES:
+            self._kept[self._dtype, second, start] = batch
+
+
+def _on_host(x: Any) -> Any:
+    """In NumPy, whose parts are taken without compiling anything."""
+    if isinstance(x, Masked):
+        return Masked(np.asarray(x.x), np.asarray(x.mask))
+    if isinstance(x, Graphs):
+        return Graphs(np.asarray(x.x), np.asarray(x.adjacency))
+    return np.asarray(x)
+
+
+def _traced(
+    net: Layer, x1: Any, x2: Any, kernels: tuple[str, ...], dtype: str
+) -> tuple[Float[Array, "..."], ...]:
+    """The kernels where they are differentiated or compiled by the caller: all pairs at once."""
     n1, n2 = len(x1), None if x2 is None else len(x2)
-    each = doubt.each
-    listed = order(n1, n2, own=n2 is not None and len(each) > n1 * n2)
-    doubted = ~(each <= DOUBTED)[listed.matrix]
-    if not doubted.any():
-        return out, dtype
-    rows, columns = (np.nonzero(doubted.any(axis))[0] for axis in (1, 0))
-    few1, few2 = _few(x1, rows), None if x2 is None else _few(x2, columns)
-    if len(few1) * len(few1 if few2 is None else few2) > _SOME * doubted.size:
-        return _run(net, x1, x2, wanted, kernels, "float64")[0], "float64"
-    again, _ = _run(net, few1, few2, wanted, kernels, "float64")
-    whole = tuple(np.array(m) for m in out)
-    for to, part in zip(whole, again, strict=True):
-        to[np.ix_(rows, columns)] = np.asarray(part)[: len(rows), : len(columns)]
-    return whole, dtype
+    watched, last = parted(net)
 
+    def run(one: Any, two: Any, pairs: Pairs, tape: Tape | None) -> tuple[Any, ...]:
+        given = read(one, dtype), read(two, dtype), pairs
+        state = dataclasses.replace(images_of(*given, brief=False), tape=tape)
+        return kernels_of(interpret(last, interpret(watched, state).unwatched()), kernels, dtype)
 
-def _few(x: Any, rows: Int[np.ndarray, " few"]) -> Any:
-    """Some of the inputs, filled up to a power of two, so that programs are shared."""
-    number = min(len(x), 2 ** math.ceil(math.log2(len(rows))))
-    return x[np.resize(rows, number)]
+    def alone(x: Any) -> tuple[tuple[Any, ...], Tape]:
+        number, one = np.arange(len(x), dtype=np.int32), np.ones(len(x), bool)
+        return run(x, x, Pairs(number, number, one, one), tape := Tape()), tape
 
-
-def _run(
-    net: Layer, x1: Any, x2: Any, wanted: Demand, kernels: tuple[str, ...], dtype: str
-) -> tuple[tuple[Float[Array, "..."], ...], Doubt | None]:
-    """The kernels of two batches, and how much they are in doubt: by slices up to a first pool, then by layers."""
-    stage = _first_stage(net, x1)
-    if stage is None or is_transformed((net, x1, x2)):
-        rest, state = net, images_of(x1, x2, dtype, own=wanted.own)
+    own = demand(net).own
+    numbers = paired(n1, n2, own=not own)
+    same = numbers[0] == numbers[1] if n2 is None else np.zeros(len(numbers[0]), bool)
+    pairs = Pairs(*(a.astype(np.int32) for a in numbers), same, same)
+    if not own:
+        out, diagonal = run(x1, x1 if x2 is None else x2, pairs, None), None
     else:
-        coarse, body, rest = stage
-        cast = lambda x: None if x is None else np.asarray(x, dtype)
-        numbers = split(body)[1]
-        state = first_stage(coarse, numbers, cast(x1), cast(x2), ntk="ntk" in kernels)
-    watched, last = parted(rest)
-    out = interpret(last, interpret(watched, state).unwatched())
-    return kernels_of(out, kernels, len(x1), None if x2 is None else len(x2), dtype), out.doubt
-
-
-def _first_stage(net: Layer, x: Any) -> tuple[Coarse, Layer, Layer] | None:
-    """Small blocks are compared entry by entry instead, where inputs are similar (`_linear_map.py`)."""
-    sites = tuple(x.shape[1:-1])
-    if isinstance(x, Masked | Graphs) or math.prod(sites) ** 3 <= REFINED // 64:
-        return None
-    return coarsened(net, sites)
-
-
-def _side(sites: Sites, points: int) -> int:
-    """How many images a tile has along each side: a power of two, as many as fit, not more than needed."""
-    side, most = 2, 2 ** math.ceil(math.log2(points))
-    while side < most and 2 * side * (2 * side + 2) * math.prod(sites) ** 2 <= BLOCK_ENTRIES:
-        side *= 2
-    return min(side, most)
+        diagonal, tape = alone(x1)
+        other = tape if x2 is None else alone(x2)[1]
+        pages = tape.pages, other.pages
+        out = diagonal if not len(same) else run(x1, x1 if x2 is None else x2, pairs, Tape(pages))
+    ends = [None] * len(out) if diagonal is None or n2 is not None else diagonal
+    return tuple(unfolded(v[: len(same)], own, n1, n2) for v, own in zip(out, ends, strict=True))
 
 
 def _corners(n1: int, n2: int, side: int, *, symmetric: bool) -> Iterator[tuple[int, int]]:
+    """Of a symmetric matrix those on and below the diagonal, which comes first in each row."""
     for i in range(0, n1, side):
-        for j in range(0, n2, side):
-            if not symmetric or i >= j:
-                yield i, j
-
-
-def _taken(x: Any, start: int, side: int) -> Any:
-    """So many inputs from there on; beyond the last, it is repeated."""
-    return x[np.minimum(np.arange(start, start + side), len(x) - 1)]
+        if symmetric:
+            yield i, i
+        yield from ((i, j) for j in range(0, i if symmetric else n2, side))
 
 
 @np.errstate(over="ignore")  # as above

@@ -5,10 +5,11 @@ the windows $p'$ and $p'+\lfloor(a+d)/k\rfloor$. So slices are summed into the c
 times smaller, and the layers behind the pool go on with it.
 """
 
+import dataclasses
 import functools
 import itertools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +17,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from widelimit._base.abreast import abreast
-from widelimit._base.compile import quick_jit, wide_jit
+from widelimit._base.compile import lone_jit, quick_jit, wide_jit
 from widelimit._base.passes import once_for_each_network
-from widelimit._base.thresholds import BRIEF_MATRIX, COARSE_ENTRIES, DEVICE_COARSE_ENTRIES
+from widelimit._base.thresholds import COARSE_ENTRIES, DEVICE_COARSE_ENTRIES
 from widelimit.activations import How
 from widelimit.describe import check_pixels
 from widelimit.layers import AvgPool, Layer, Pool, Serial, Sites, SumPool
@@ -27,6 +28,7 @@ from ._coarse import Coarse, Rows, coarse_sums
 from ._demand import demand
 from ._displacements import dealt, displacements
 from ._edges import written
+from ._ends import Pairs
 from ._fast import (
     BRIEFLY,
     WELL,
@@ -35,9 +37,9 @@ from ._fast import (
     going,
 )
 from ._images import Images
-from ._linear_map import Mapped, enlarged, settled
+from ._linear_map import Mapped, Size, enlarged, settled
 from ._masks import Extras
-from ._meet import order
+from ._meet import Meeting, Page, Tape
 from ._pair import going as unknown
 from ._plan import Numbers, split
 from ._stage import Stage, circles
@@ -76,64 +78,107 @@ def coarsened(net: Layer, sites: Sites) -> tuple[Coarse, Layer, Layer] | None:
     return Coarse(stage, sizes, math.prod(sizes) if pool.average else 1.0), body, rest
 
 
+class Coarsened(NamedTuple):
+    """Pairs of images summed over windows, not yet normalised.
+
+    Attributes:
+        blocks: 1 - rho, 1 + rho (or None) and the tangent kernel (or None), axes (pairs, pixels, pixels).
+        number: Where pair (i, j) is in the list, shape (n1, n2).
+    """
+
+    blocks: Parts
+    number: Int[np.ndarray, "n1 n2"]
+
+
+class Behind(NamedTuple):
+    """What the first pool needs of each image by itself: deviations behind it, and their unit."""
+
+    size: Size
+    unit: Array_
+
+
+def first_sums(
+    coarse: Coarse, kernels: tuple[str, ...], one: Side, two: Side | None, *, alone: bool = False
+) -> Coarsened:
+    """Sums of pairs of images before the first pool; without second images, of the first ones.
+
+    `alone`: each of those with itself only.
+    """
+    exchanged, n1 = two is None, one.end.shape[-1]
+    spread = dealt(*displacements(coarse.stage.around, half=exchanged))
+    rows = Rows.of(spread, coarse.pool[0])
+    wanted = ("nngp", "ntk") if "ntk" in kernels else ("nngp",)
+    twice = WELL.twice_around(coarse.stage, one if two is None else two)
+    given = coarse, wanted, alone, rows.count
+    dtype = one.end.dtype
+    calls = [
+        functools.partial(
+            coarse_sums, *given, np.int32(start), one, twice, moves, weights.astype(dtype), going()
+        )
+        for start, (moves, weights) in zip(rows.first, spread, strict=True)
+    ]
+    n2 = 1 if alone else twice.end.shape[-1]
+    parts = abreast((*given, str(dtype), one.end.shape, n2, exchanged), calls)
+    number = np.arange(n1 * n2).reshape(n1, n2)
+    first, second = np.repeat(np.arange(n1), n2), np.tile(np.arange(n2), n1)
+    if exchanged and not alone:
+        first, second = np.triu_indices(n1)
+        number[first, second] = number[second, first] = np.arange(len(first))
+    elif alone:
+        number = np.diag(np.arange(n1))
+    return Coarsened(_laid_out(coarse, rows, exchanged, n2, parts, first, second), number)
+
+
+def sides_of(coarse: Coarse, numbers: Numbers, x: Any) -> Side:
+    """What belongs to single images in front of the first pool."""
+    programs = BRIEFLY if jax.default_backend() == "cpu" else WELL  # pairs cost so much more
+    return programs.side_of(coarse.stage, numbers, x, going())
+
+
 def coarse_images(
     coarse: Coarse,
-    rows: tuple[Rows, Rows],
-    same: bool,
-    brief: bool,
-    sides: tuple[Side, Side],
-    sums: tuple[list[Parts], list[Parts], list[Parts]],
-) -> Images:
-    """The state behind the pool, from the sums of pairs and of images with themselves, and which rows those are.
-
-    Of what is symmetric half the displacements were summed; the others are the same with images and pixels exchanged.
-    """
+    ends: tuple[Array_, Array_],
+    blocks: Parts,
+    picked: Int[Array, " pairs"],
+    meeting: Meeting,
+    pages: tuple[Page, ...],
+) -> tuple[Images, Page]:
+    """Some pairs behind the pool as a state, and what the pool needs of single images."""
     sites = tuple(n // c for n, c in zip(coarse.stage.sites, coarse.pool, strict=True))
-    a1, a2 = (_pooled(side.end.astype(jnp.float64), coarse) / coarse.scale for side in sides)
-    n1, n2 = len(a1), len(a2)
-    listed = order(n1, None if same else n2, own=True)
-    cross, own1, own2 = sums
-    if same:  # an image with itself is a pair
-        found = _blocks(cross, coarse, rows[0], (listed.first, listed.second), exchanged=True)
-    else:
-        alone = lambda n: (np.arange(n), np.zeros(n, int))
-        heads = [
-            _blocks(own, coarse, rows[1], alone(n), exchanged=True)
-            for own, n in ((own1, n1), (own2, n2))
-        ]
-        pairs = np.repeat(np.arange(n1), n2), np.tile(np.arange(n2), n1)
-        met = _blocks(cross, coarse, rows[0], pairs, exchanged=False)
-        found = [
-            _listed(own, n1 + n2, v) for own, v in zip(zip(*heads, strict=True), met, strict=True)
-        ]
-    a = a1 if same else jnp.concatenate([a1, a2])
-    meeting = listed.meeting()
-    low, high, ntk = found
-    mapped = Mapped(
-        a[meeting.first],
-        a[meeting.second],
-        low,
-        high,
-        jnp.zeros_like(low) if ntk is None else ntk,
-    )
-    block, doubt = settled(mapped, meeting, positive=True, known=high is None, how=How())
-    units = jnp.sqrt(jnp.concatenate([side.q for side in sides[: 1 if same else 2]]))[:, None]
-    block = enlarged(block, units[meeting.first], units[meeting.second])
-    return Images(block, meeting, Extras(), Extras(), doubt, sites, brief)
+    low, high, ntk = (None if v is None else v[picked] for v in blocks)
+    tape = Tape(pages or None, inner=True)
+
+    def alone() -> Behind:
+        end, q = (a[..., meeting.first] for a in ends)
+        total = _pooled(end.astype(jnp.float64), coarse) / coarse.scale
+        spread = jnp.diagonal(low, axis1=1, axis2=2).astype(jnp.float64)
+        size = written(unknown(total), Size.of, total, spread)
+        return Behind(size, jnp.sqrt(q)[:, None])
+
+    one, two = tape.of(alone, meeting)
+    mapped = Mapped(low, high, jnp.zeros_like(low) if ntk is None else ntk)
+    sizes = one.size, two.size
+    block, doubt = settled(mapped, sizes, meeting, positive=True, known=high is None, how=How())
+    block = enlarged(block, one.unit, two.unit)
+    state = Images(block, meeting, Extras(), Extras(), doubt, sites)
+    return state, (*tape.pages,)
 
 
-def _listed(heads: tuple[Array_ | None, ...], images: int, pairs: Array_ | None) -> Any:
-    """Own blocks, then all pairs, as one list; own blocks have no tangent kernel."""
-    if pairs is None:
-        return None
-    own = [value for value in heads if value is not None]
-    head = own or [jnp.zeros((images, *pairs.shape[1:]), pairs.dtype)]
-    return jnp.concatenate([*head, pairs])
+_settled, _briefly_settled = (compiled(coarse_images) for compiled in (lone_jit, quick_jit))
 
 
-_settled, _briefly_settled = (
-    compiled(coarse_images, static_argnums=(0, 1, 2, 3)) for compiled in (wide_jit, quick_jit)
-)
+def behind_pool(
+    coarse: Coarse, side: Side, sums: Coarsened, pairs: Pairs, tape: Tape, *, brief: bool
+) -> Images:
+    """Some of the pairs behind the first pool, as a state; `side`: where each image meets itself, those."""
+    rule = _briefly_settled if brief else _settled
+    picked = sums.number[pairs.first, pairs.second].astype(np.int32)
+    ends = side.end, side.q
+    meeting = pairs.meeting()
+    given = coarse, ends, sums.blocks, picked, meeting, tape.turned(meeting)
+    state, page = rule(*given)
+    tape.filed(page)
+    return dataclasses.replace(state, tape=tape)
 
 
 def _pooled(end: Array_, coarse: Coarse) -> Array_:
@@ -147,13 +192,14 @@ def _pooled(end: Array_, coarse: Coarse) -> Array_:
 
 
 def _blocks(
-    parts: list[Parts],
     coarse: Coarse,
     rows: Rows,
-    pairs: tuple[Int[np.ndarray, " pairs"], Int[np.ndarray, " pairs"]],
-    *,
     exchanged: bool,
-) -> list[Any]:
+    columns: int,
+    parts: list[Parts],
+    first: Int[Array, " pairs"],
+    second: Int[Array, " pairs"],
+) -> Parts:
     """From sums of axes (*displacements, *pixels, n1, n2) to blocks of these pairs, axes (pairs, pixels, pixels).
 
     `exchanged`: half the displacements were summed; the others are the same with images and pixels exchanged.
@@ -164,7 +210,6 @@ def _blocks(
     places = np.stack(np.meshgrid(*map(np.arange, fine), indexing="ij"), -1).reshape(-1, k)
     away = (places[None] - places[:, None]) % np.array(room)  # (p', r', axes)
     index = tuple(away[..., i] for i in range(k)) + tuple(places[:, None, i] for i in range(k))
-    first, second = pairs
 
     def whole(given: tuple[Array_, ...]) -> Array_:
         """All coarse displacements, from the rows of each share."""
@@ -181,14 +226,18 @@ def _blocks(
             return None
         total = whole(given)[index]  # (p', r', n1, n2)
         flat = total.reshape(*total.shape[:2], -1)
-        found = flat[:, :, first * total.shape[3] + second]
+        found = flat[:, :, first * columns + second]
         if exchanged:
-            back = second * total.shape[3] + first if total.shape[3] > 1 else first
+            back = second * columns + first if columns > 1 else first
             found = found + jnp.swapaxes(flat[:, :, back], 0, 1)
         turned = lambda v: jnp.moveaxis(v, 2, 0) / coarse.scale**2
         return written(unknown(found), turned, found)
 
-    return [*map(block, zip(*parts, strict=True))]
+    low, high, ntk = map(block, zip(*parts, strict=True))
+    return low, high, ntk
+
+
+_laid_out = wide_jit(_blocks, static_argnums=(0, 1, 2, 3))
 
 
 def coarse_side(coarse: Coarse, points: int) -> int:
@@ -198,42 +247,3 @@ def coarse_side(coarse: Coarse, points: int) -> int:
     most = COARSE_ENTRIES if on_cpu else DEVICE_COARSE_ENTRIES
     room = 2 ** int(math.log2(max(most // entries, 1)) / 2)
     return min(room, 16 if on_cpu else 64, 2 ** math.ceil(math.log2(points)))
-
-
-def first_stage(coarse: Coarse, numbers: Numbers, x1: Any, x2: Any, *, ntk: bool) -> Images:
-    """Two batches of images behind the first pool."""
-    programs = BRIEFLY if jax.default_backend() == "cpu" else WELL  # pairs cost so much more
-    one = programs.side_of(coarse.stage, numbers, x1, going())
-    two = one if x2 is None else programs.side_of(coarse.stage, numbers, x2, going())
-    same = x2 is None
-
-    spread = [dealt(*displacements(coarse.stage.around, half=half)) for half in (same, True)]
-    rows = Rows.of(spread[0], coarse.pool[0]), Rows.of(spread[1], coarse.pool[0])
-
-    def sums(wanted: tuple[str, ...], first: Side, second: Side, *, own: bool) -> list[Parts]:
-        twice = WELL.twice_around(coarse.stage, second)
-        given = coarse, wanted, own, rows[own].count
-        calls = [
-            functools.partial(
-                coarse_sums,
-                *given,
-                np.int32(start),
-                first,
-                twice,
-                moves,
-                weights.astype(first.end.dtype),
-                going(),
-            )
-            for start, (moves, weights) in zip(rows[own].first, spread[own], strict=True)
-        ]
-        kind = *given, str(first.end.dtype), first.end.shape, second.end.shape
-        return abreast(kind, calls)
-
-    cross = sums(("nngp", "ntk") if ntk else ("nngp",), one, two, own=False)
-    own1, own2 = ([] if same else sums(("nngp",), s, s, own=True) for s in (one, two))
-    pairs = len(x1) * len(x1 if same else x2)
-    brief = (
-        pairs * math.prod(coarse.stage.sites) ** 2 // math.prod(coarse.pool) ** 2 <= BRIEF_MATRIX
-    )
-    rule = _briefly_settled if brief else _settled
-    return rule(coarse, rows, same, brief, (one, two), (cross, own1, own2))
