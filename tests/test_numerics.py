@@ -1,12 +1,16 @@
 """Elementwise functions against NumPy and against many digits."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
 
-from widelimit._base.numerics import arctan2, chebyshev_sum, evaluate_polynomial
+from widelimit._base.numerics import arctan2, chebyshev_sum, sine_gap
+from widelimit._base.polynomials import evaluate_polynomial
+from widelimit._base.trees import as_tree
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -38,6 +42,36 @@ def test_arctan2(dtype):
     exact = np.array([float(mpmath.atan2(float(a), float(b))) for a, b in zip(y, x, strict=True)])
     assert (abs(got - exact) <= 4 * np.finfo(dtype).eps * abs(exact)).all()
     assert float(slope) == pytest.approx(0.7 / 0.58, rel=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_gap_of_a_sine_keeps_every_digit(dtype):
+    phi = np.concatenate([np.linspace(1e-3, np.pi / 2, 99), 10.0 ** -np.arange(1, 12)]).astype(
+        dtype
+    )
+    with mpmath.workdps(60):
+        wide = [mpmath.mpf(float(p)) for p in phi]
+        exact = np.array([float(mpmath.sin(p) - p * mpmath.cos(p)) for p in wide])
+    with jax.enable_x64(True):
+        got = np.asarray(sine_gap(jnp.asarray(phi)))
+    assert got.dtype == dtype
+    assert (abs(got / exact - 1) < 3 * np.finfo(dtype).eps).all()
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    a: int
+    b: int
+    kind: str = "kind"
+
+
+def test_dataclasses_are_trees():
+    as_tree("kind")(Leaf)
+    tree = jax.tree.map(lambda v: 2 * v, Leaf(1, 2, "other"))
+    assert tree == Leaf(2, 4, "other")
+    (path, _), _ = jax.tree_util.tree_flatten_with_path(tree)[0]
+    assert jax.tree_util.keystr(path) == ".a"
+    assert jax.tree.structure(Leaf(1, 2)) != jax.tree.structure(tree)
 
 
 @pytest.mark.parametrize("degree", [0, 3, 4, 5, 8, 21])

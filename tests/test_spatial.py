@@ -16,8 +16,7 @@ from spatial_networks import network
 from widelimit import testing
 from widelimit._base import watch
 from widelimit._base.compile import quick_jit
-from widelimit.infinite import _displacements, _spatial, _stages, _tiles
-from widelimit.infinite._demand import demand
+from widelimit.infinite import _displacements, _groups, _precise, _spatial, _stages, _tiles
 from widelimit.infinite._fast import Programs
 
 RECORDS = json.loads((GOLDEN / "spatial.json").read_text())
@@ -243,13 +242,80 @@ def test_similar_images_get_the_digits_of_double_precision(images, apart, monkey
     """Behind a pool the rounding of float32 would show, and only there float64 is used."""
     x = np.concatenate([images, images + apart * images[::-1]]).astype(np.float32)
     found = wl.kernels(POOLED, x)
-    monkeypatch.setattr(_spatial, "DOUBTED", np.inf)
+    monkeypatch.setattr(_precise, "DOUBTED", np.inf)
     plain = wl.kernels(POOLED, x)
     exact = wl.kernels(POOLED, x.astype(np.float64))
     wrong = lambda value, right: abs(np.asarray(value) - right).max() / right.max()
     error = lambda values: max(map(wrong, values, exact))
     assert error(found) < 5e-7
     assert (error(plain) > 1e-6) == (apart == 1e-5)
+
+
+ATTENTIVE = wl.Conv(3) >> RELU >> wl.Attention() >> RELU >> LAST
+
+
+@pytest.mark.parametrize(
+    "net", [POOLED, ATTENTIVE, LAWFUL["pools"]], ids=["pool", "attention", "pools"]
+)
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_groups_of_pairs_are_dealt_out_to_cores(net, cores, seed, monkeypatch):
+    """In tiles of a few images, groups of a few pairs, what is known of single images kept or found again."""
+    shape = (7, 6, 2) if net is LAWFUL["pools"] else (7, 4, 4, 2)
+    x = np.random.default_rng(seed).standard_normal(shape)
+    expected = wl.kernels(net, x), wl.kernels(net, x[:3], x)
+    monkeypatch.setattr(_groups, "cores", lambda: cores)
+    for name, value in {"BLOCK_SIDE": 4, "BRIEF_MATRIX": 0, "GROUP_BYTES": 2**12}.items():
+        monkeypatch.setattr(_groups, name, value)
+    for room in (2**29, 0):
+        monkeypatch.setattr(_precise, "KEPT_BYTES", room)
+        assert close(wl.kernels(net, x), expected[0])
+        assert close(wl.kernels(net, x[:3], x), expected[1])
+        assert close([wl.prepare(net, "ntk").diagonal(x)], [np.diag(expected[0].ntk)])
+
+
+def test_an_image_by_itself_is_computed_once(images, monkeypatch):
+    seen = []
+    batch = _groups.Blocks.batch
+    watched = lambda self, x, *, inner: seen.append(len(x)) or batch(self, x, inner=inner)
+    monkeypatch.setattr(_groups.Blocks, "batch", watched)
+    monkeypatch.setattr(_groups, "BLOCK_SIDE", 4)
+    wl.ntk(POOLED, np.concatenate([images] * 3))
+    assert seen == [4, 4, 1]
+    seen.clear()
+    wl.ntk(POOLED, images, np.concatenate([images] * 3))
+    assert seen == [3, 4, 4, 1]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "net", [POOLED, ATTENTIVE, LAWFUL["pools"]], ids=["pool", "attention", "pools"]
+)
+def test_equal_images_of_two_batches_have_every_digit(net, dtype, seed):
+    """Behind an inner map and a kink rounding would show: 1e-9 where 1 - rho is 1e-16 instead of 0."""
+    shape = (5, 6, 2) if net is LAWFUL["pools"] else (5, 6, 6, 2)
+    x = np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+    found, own = wl.kernels(net, x[::-1], x[2:4]), wl.kernels(net, x)
+    for cross, matrix in zip(found, own, strict=True):
+        exact = np.diag(matrix)
+        np.testing.assert_allclose(
+            [cross[2, 0], cross[1, 1]], exact[2:4], rtol=8 * np.finfo(dtype).eps
+        )
+
+
+def test_entries_are_dropped_of_equal_images_independently(images):
+    net = wl.Conv(3) >> RELU >> wl.Dropout(0.7) >> wl.AvgPool(2) >> wl.Conv(1) >> RELU >> LAST
+    twice = wl.ntk(net, np.concatenate([images, images]))
+    assert (np.diag(twice[:3, 3:]) < 0.99 * np.diag(twice)[:3]).all()
+    assert close([wl.ntk(net, images, images)], [twice[:3, 3:]])
+
+
+@pytest.mark.parametrize("net", [ATTENTIVE, LAWFUL["pools"], LAWFUL["transpose"]])
+def test_a_trace_of_pixels_ends_in_the_kernels(net, images):
+    x = images.reshape(3, 12, 2) if net is not ATTENTIVE else images
+    for second in (None, x[:2]):
+        last = wl.trace(net, x, second).steps[-1]
+        assert close((last.nngp, last.ntk), wl.kernels(net, x, second))
+    assert close([wl.trace(net, x[:1]).steps[-1].ntk], [wl.ntk(net, x[:1])])
 
 
 def test_maps_with_negative_entries(images):

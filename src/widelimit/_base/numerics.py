@@ -2,14 +2,14 @@
 
 import functools
 import math
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+
+from .polynomials import economise, evaluate_polynomial, horner
 
 # Minus and plus stand for 1 - rho and 1 + rho throughout: near rho = 1 the first keeps the digits
 # that rho has lost, near rho = -1 the second.
@@ -62,55 +62,11 @@ def _series_in_h(terms: int) -> tuple[list[Fraction], list[Fraction]]:
     return first[:terms], second
 
 
-def _economise(series: list[Fraction], degree: int) -> tuple[float, ...]:
-    """A power series in h as a polynomial in y = 4h - 1 on [-1, 1], Chebyshev tail cut off.
-
-    Both functions have their branch point at h = 1, so Chebyshev coefficients fall by 5.8 per degree and
-    the result is well conditioned as a polynomial in y. All steps are exact; rounding comes last.
-    """
-    none = Fraction(0)
-    in_y = [none]
-    for c in reversed(series):  # Horner in h = (y + 1)/4
-        in_y = [(a + b) / 4 for a, b in zip([*in_y, none], [none, *in_y], strict=True)]
-        in_y[0] += c
-    chebyshev = _in_chebyshev(in_y)[: degree + 1]
-    power = [[Fraction(1)], [Fraction(0), Fraction(1)]]
-    for _ in range(degree - 1):
-        twice = [Fraction(0), *(2 * c for c in power[-1])]
-        before = power[-2] + [Fraction(0)] * (len(twice) - len(power[-2]))
-        power.append([a - b for a, b in zip(twice, before, strict=True)])
-    total = [Fraction(0)] * (degree + 1)
-    for c, basis in zip(chebyshev, power, strict=False):
-        for i, b in enumerate(basis):
-            total[i] += c * b
-    return tuple(map(float, total))
-
-
-def _in_chebyshev(coefficients: list[Fraction]) -> list[Fraction]:
-    total = [Fraction(0)]
-    for c in reversed(coefficients):
-        total = _times_y_chebyshev(total)
-        total[0] += c
-    return total
-
-
-def _times_y_chebyshev(p: list[Fraction]) -> list[Fraction]:
-    """Multiply a Chebyshev series by y: y T_0 = T_1, y T_n = (T_(n+1) + T_(n-1))/2."""
-    out = [Fraction(0)] * (len(p) + 1)
-    for n, c in enumerate(p):
-        if n == 0:
-            out[1] += c
-        else:
-            out[n + 1] += c / 2
-            out[n - 1] += c / 2
-    return out
-
-
 @functools.cache
 def _angle_coefficients(double: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
     degree, terms = (18, 60) if double else (8, 30)  # errors of 2e-17 and 2e-9
     first, second = _series_in_h(terms)
-    return _economise(first, degree), _economise(second, degree)
+    return economise(first, degree), economise(second, degree)
 
 
 @functools.cache
@@ -118,7 +74,7 @@ def _sine_gap_coefficients(double: bool) -> tuple[float, ...]:
     r"""Of $(\sin a-a\cos a)/a^3$, an entire function, in $y=\frac45a^2-1$: $a^2$ is at most 2.47, less than 5/2."""
     sign = lambda k: 1 if k % 2 == 0 else -1
     series = [sign(k) * Fraction(5**k * (2 * k + 2), math.factorial(2 * k + 3)) for k in range(16)]
-    return _economise(series, 8 if double else 4)  # errors of 1e-17 and 2e-9
+    return economise(series, 8 if double else 4)  # errors of 1e-17 and 2e-9
 
 
 def sine_gap(phi: Half) -> Half:
@@ -126,25 +82,6 @@ def sine_gap(phi: Half) -> Half:
     square = phi * phi
     coefficients = _sine_gap_coefficients(phi.dtype == jnp.float64)
     return phi * square * evaluate_polynomial(coefficients, 0.8 * square - 1)
-
-
-def evaluate_polynomial(coefficients: Sequence[Any], y: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The polynomial with the given coefficients, lowest degree first.
-
-    Even and odd powers are summed apart: two short chains of multiplications keep a processor
-    busy where one long chain makes it wait.
-    """
-    if len(coefficients) < 6:
-        return _horner(coefficients, y)
-    square = y * y
-    return _horner(coefficients[::2], square) + y * _horner(coefficients[1::2], square)
-
-
-def _horner(coefficients: Sequence[Any], y: Float[Array, "..."]) -> Float[Array, "..."]:
-    total = jnp.full_like(y, coefficients[-1])
-    for c in coefficients[-2::-1]:
-        total = total * y + c
-    return total
 
 
 def short_angle(minus: Half, plus: Half | None) -> tuple[Half, Half, Half]:
@@ -265,7 +202,7 @@ def chebyshev_sum(
         z = 2 * z * z - 1
     total = jnp.zeros_like(y)
     for t, c in zip(basis, table, strict=True):
-        total = total + t * _horner(tuple(c), z)
+        total = total + t * horner(tuple(c), z)
     return total
 
 

@@ -29,7 +29,7 @@ def as_tree(*static: str) -> Callable[[type[T]], type[T]]:
             keys = map(jax.tree_util.GetAttrKey, names)
             return tuple(zip(keys, arrays(tree), strict=True)), rest(tree)
 
-        def unflatten(known: tuple[Any, ...], leaves: tuple[Any, ...]) -> T:
+        def unflatten(known: Any, leaves: Any) -> T:
             tree = object.__new__(cls)
             tree.__dict__.update(
                 zip(names, leaves, strict=True)

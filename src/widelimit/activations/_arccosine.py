@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from widelimit._base.numerics import evaluate_polynomial, safe_sqrt
+from widelimit._base.numerics import safe_sqrt
+from widelimit._base.polynomials import evaluate_polynomial
 
 from ._activation import Activation, family_name, register, register_family
 from ._cov import Cov

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from widelimit._base.numerics import evaluate_polynomial, short_angle
+from widelimit._base.numerics import short_angle
+from widelimit._base.polynomials import evaluate_polynomial
 
 from ._charts import Local, basis_of, end_of, in_forms, inputs_in, sign_in
 from ._cov import Cov, Matrix

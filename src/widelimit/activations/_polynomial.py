@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import hermite_e
 
-from widelimit._base.numerics import evaluate_polynomial, safe_sqrt
+from widelimit._base.numerics import safe_sqrt
+from widelimit._base.polynomials import evaluate_polynomial
 
 from ._activation import Activation, family_name, register_family
 

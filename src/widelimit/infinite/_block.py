@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.thresholds import FEW_FEATURES
+from widelimit._base.types import Tensor
 from widelimit.layers import Sites, Window, flat_table
 
 from ._correlation import correlation
@@ -227,7 +228,7 @@ def same_pixel(block: Pair) -> Bool[Array, "1 pixels pixels"]:
     return jnp.eye(block.minus.shape[1], dtype=bool)[None]
 
 
-def dropped(block: Pair, keep: Array_, same: Array) -> Pair:
+def dropped(block: Pair, keep: Array_, same: Bool[Tensor, "..."]) -> Pair:
     """Entries dropped independently: correlations fall, but not of what is one entry (`same`)."""
     q1, q2 = block.q1 / keep, block.q2 / keep
     low = keep.astype(block.minus.dtype)

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.compile import small_jit
 from widelimit._base.trees import as_tree
-from widelimit._base.types import Self
+from widelimit._base.types import Self, Tensor
 from widelimit.activations import Activation
 
 from ._pair import Pair
@@ -47,7 +47,7 @@ class Doubt:
     def of(
         minus: Float[Array, "pairs p p"],
         before: Float[Array, "pairs p p"],
-        same: Bool[Array, " pairs"],
+        same: Bool[Tensor, " pairs"],
     ) -> "Doubt":
         r"""Behind a map: $1-\rho$ is the small difference of numbers of the size `before`.
 

@@ -1,6 +1,9 @@
 """From inputs with pixels to a state, and from a state to kernels."""
 
-from typing import Any, NamedTuple
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +18,9 @@ from ._block import from_pixels
 from ._images import Images
 from ._layered import kernel_values
 from ._masks import Extras
-from ._meet import Meeting
+from ._meet import Meeting, Tape, paired, unfolded
 
+T = TypeVar("T")
 Read = tuple[Float[Array, "..."], Extras]
 
 
@@ -68,6 +72,17 @@ def read(x: Any, dtype: str) -> Read:
     return jnp.asarray(x, dtype), Extras()
 
 
+def keys_of(x: Any) -> list[bytes]:
+    """What is equal for equal inputs."""
+    parts = [np.asarray(x.seen if isinstance(x, Masked) else x.x if isinstance(x, Graphs) else x)]
+    if isinstance(x, Masked):
+        parts.append(np.asarray(x.mask))
+    if isinstance(x, Graphs):
+        parts.append(np.asarray(x.adjacency))
+    rows = zip(*(np.ascontiguousarray(part) for part in parts), strict=True)
+    return [hashlib.blake2b(b"".join(a.tobytes() for a in row)).digest() for row in rows]
+
+
 def kernels_of(
     state: Images, kernels: tuple[str, ...], dtype: str
 ) -> tuple[Float[Array, "..."], ...]:
@@ -85,3 +100,50 @@ def _answer(asked: tuple[tuple[str, ...], str], state: Images) -> tuple[Float[Ar
 
 
 _answered = quick_jit(_answer)
+
+
+def _equal(
+    x1: Any,
+    x2: Any,
+    rows: Int[np.ndarray, " pairs"],
+    columns: Int[np.ndarray, " pairs"],
+    same: Bool[np.ndarray, " pairs"],
+) -> Bool[np.ndarray, " pairs"]:
+    """Which pairs are of equal inputs; of unknown ones those that are the same."""
+    if is_transformed((x1, x2)):
+        return same
+    first = keys_of(x1)
+    second = first if x2 is None else keys_of(x2)
+    return np.array([first[i] == second[j] for i, j in zip(rows, columns, strict=True)], bool)
+
+
+def of_all_pairs(x1: Any, x2: Any, dtype: str, found: Callable[[Images], T], *, own: bool) -> T:
+    """What is found of states (trees of arrays, one value a pair), for all pairs of two batches at once, as matrices.
+
+    `own`: where maps of pixels are asked for variances behind them, so that each input meets itself first.
+    """
+    n1, n2 = len(x1), None if x2 is None else len(x2)
+    first = read(x1, dtype)
+    second = first if x2 is None else read(x2, dtype)
+
+    def walk(one: Read, two: Read, pairs: Pairs, tape: Tape | None) -> T:
+        state = images_of(one, two, pairs, brief=False)
+        return found(dataclasses.replace(state, tape=tape))
+
+    def alone(one: Read, inputs: int) -> tuple[T, Tape]:
+        number, same, tape = np.arange(inputs, dtype=np.int32), np.ones(inputs, bool), Tape()
+        return walk(one, one, Pairs(number, number, same, same), tape), tape
+
+    numbers = paired(n1, n2, own=not own)
+    same = numbers[0] == numbers[1] if n2 is None else np.zeros(len(numbers[0]), bool)
+    rows, columns = (a.astype(np.int32) for a in numbers)
+    pairs = Pairs(rows, columns, same, _equal(x1, x2, rows, columns, same))
+    if not own:
+        values = walk(first, second, pairs, None)
+        return jax.tree.map(lambda v: unfolded(v, None, n1, n2), values)
+    diagonal, tape = alone(first, n1)
+    other = tape if n2 is None else alone(second, n2)[1]
+    some = len(same) > 0  # one input meets no other
+    values = walk(first, second, pairs, Tape((tape.pages, other.pages))) if some else diagonal
+    whole = lambda v, d: unfolded(v[: len(same)], d if n2 is None else None, n1, n2)
+    return jax.tree.map(whole, values, diagonal)

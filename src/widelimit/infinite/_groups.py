@@ -6,7 +6,6 @@ group holds any pairs of two batches, as many as stay in a core's cache.
 
 import dataclasses
 import functools
-import hashlib
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,7 +15,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from widelimit._base.abreast import abreast, cores
-from widelimit._base.structured import Graphs, Masked
 from widelimit._base.thresholds import (
     BLOCK_ENTRIES,
     BLOCK_SIDE,
@@ -29,7 +27,7 @@ from widelimit.layers import Layer, Sites
 
 from ._demand import Demand, demand, parted
 from ._doubt import Doubt
-from ._ends import Pairs, Read, images_of, kernels_of, read
+from ._ends import Pairs, Read, images_of, kernels_of, keys_of, read
 from ._fast import Side
 from ._meet import Page, Tape, paired, swapped
 from ._plan import split
@@ -138,7 +136,7 @@ class Blocks:
         """These inputs by themselves; `inner`: their pairs will be asked for too."""
         used = len(x)
         full = x[np.minimum(np.arange(min(self.side, 2 ** math.ceil(math.log2(used)))), used - 1)]
-        out = Batch(x, read(full, self._dtype), _keys(x))
+        out = Batch(x, read(full, self._dtype), keys_of(x))
         if self._stage is not None:
             coarse, numbers = self._stage
             side = sides_of(coarse, numbers, out.read[0])
@@ -168,7 +166,9 @@ class Blocks:
         if self._stage is not None and two is not None:
             assert one.side is not None
             sums = first_sums(self._stage[0], self._kernels, one.side, two.side)
-        pages = (one.pages, other.pages) if one.pages is not None else None
+        pages = None
+        if one.pages is not None and other.pages is not None:
+            pages = one.pages, other.pages
         found = self._run(one, other, sums, numbers, pages)[0]
         diagonal = Found(one.values, one.doubt) if one.values is not None and two is None else None
         return _matrix(found, diagonal, numbers, shape, symmetric=two is None)
@@ -263,17 +263,6 @@ class Blocks:
         out = interpret(self._last, interpret(self._watched, state).unwatched())
         written = () if tape is None else (*tape.pages,)
         return kernels_of(out, self._kernels, self._dtype), out.doubt, written
-
-
-def _keys(x: Any) -> list[bytes]:
-    """What is equal for equal inputs."""
-    parts = [np.asarray(x.seen if isinstance(x, Masked) else x.x if isinstance(x, Graphs) else x)]
-    if isinstance(x, Masked):
-        parts.append(np.asarray(x.mask))
-    if isinstance(x, Graphs):
-        parts.append(np.asarray(x.adjacency))
-    rows = zip(*(np.ascontiguousarray(part) for part in parts), strict=True)
-    return [hashlib.blake2b(b"".join(a.tobytes() for a in row)).digest() for row in rows]
 
 
 def _matrix(

@@ -12,33 +12,23 @@ import numpy as np
 from jaxtyping import Array
 
 from widelimit._base.arrays import is_transformed
-from widelimit._base.compile import light_lone_jit, lone_jit, quick_jit
 from widelimit._base.scalars import Scalar
-from widelimit._base.thresholds import BRIEF_BLOCK, WAITED_BYTES
 from widelimit._base.trees import as_tree
 from widelimit._base.types import Self
 from widelimit.activations import Activation
 from widelimit.interpret import Rule, State, is_one, is_zero, propagate
 from widelimit.layers import (
     Attention,
-    AvgPool,
     Concat,
-    Conv,
-    ConvLocal,
-    ConvTranspose,
     Frozen,
-    GlobalAvgPool,
-    GlobalSumPool,
     Layer,
     LinearMap,
-    Phi,
     Product,
     Repeat,
     Residual,
     Serial,
     Sites,
     Sum,
-    SumPool,
     Whole,
     Window,
     centre,
@@ -51,13 +41,13 @@ from ._choose import series_for
 from ._doubt import Doubt
 from ._linear_map import Matrices, mapped
 from ._masks import Extras, Mask, never_negative
-from ._meet import Meeting, Page, Tape
+from ._meet import Meeting, Tape
 from ._pair import Pair, doubled
-from ._plan import join, split
+from ._plan import split
+from ._steps import propagated, stepped
 
 S = TypeVar("S", bound="Images")
 _COMPOSITE = Serial, Sum, Residual, Repeat, Concat, Product, Frozen
-_SUMS = AvgPool, Conv, ConvLocal, ConvTranspose, GlobalAvgPool, GlobalSumPool, SumPool
 
 
 @as_tree("sites", "tape", "many")
@@ -109,7 +99,7 @@ class Images(State):
         return self._of(block.hidden(self.pairs, self.one.mask, self.two.mask))
 
     def visited(self, layer: Layer, rule: Rule) -> Self:
-        """A program for each layer: none is compiled twice, and no fusion computes a layer again."""
+        """By a program for each layer (`_steps.py`)."""
         if rule is not propagate or isinstance(layer, _COMPOSITE):
             return rule(layer, self)
         form, numbers = split(layer)
@@ -120,9 +110,9 @@ class Images(State):
             if is_transformed((numbers, start, pages)):
                 if self.tape is None or not self.tape.inner:  # nobody asks for doubt then
                     start = dataclasses.replace(start, doubt=None)
-                out, page = _propagated(layer, start, pages)
+                out, page = propagated(layer, start, pages)
             else:
-                out, page = _stepped_apart(layer, form, numbers, start, pages)
+                out, page = stepped(layer, form, numbers, start, pages)
         if self.tape is not None:
             self.tape.filed(page)
         return dataclasses.replace(out, tape=self.tape, many=self.many)
@@ -273,44 +263,6 @@ def _met(how: Callable[[list[Pair]], Pair], parts: Sequence[S]) -> S:
         finest = max((part.pairs.minus.dtype for part in parts), key=lambda dtype: dtype.itemsize)
         pairs = how([part._rounded(finest).pairs for part in parts])
         return dataclasses.replace(parts[0], pairs=pairs, doubt=doubt)
-
-
-def _propagated(layer: Layer, state: Images, pages: tuple[Page, ...] | None) -> tuple[Images, Page]:
-    """What a layer makes of a state, and of a tape of its own."""
-    tape = None if pages is None else Tape(pages or None, inner=True)
-    out = propagate(layer, dataclasses.replace(state, tape=tape))
-    return dataclasses.replace(out, tape=None), () if tape is None else (*tape.pages,)
-
-
-def _stepped(
-    form: Any, numbers: Any, state: Images, pages: tuple[Page, ...] | None
-) -> tuple[Images, Page]:
-    return _propagated(join(form, numbers), state, pages)
-
-
-_step, _light_step, _brief_step = (
-    compiled(_stepped) for compiled in (lone_jit, light_lone_jit, quick_jit)
-)
-
-
-def _stepped_apart(
-    layer: Layer, form: Any, numbers: Any, start: Images, pages: tuple[Page, ...] | None
-) -> tuple[Images, Page]:
-    """The same by a program for this layer alone."""
-    minus = start.pairs.minus
-    small = max(start.many, len(minus)) * (minus.size // len(minus)) <= BRIEF_BLOCK
-    step = _brief_step if small else _light_step if isinstance(layer, _SUMS) else _step
-    doubt, bare = start.doubt, dataclasses.replace(start, tape=None, many=0)
-    if doubt is None or not isinstance(layer, Phi):
-        out, page = step(form, numbers, bare, pages)
-    else:
-        doubt = doubt.activated_apart(start.pairs, layer.activation)
-        out, page = step(form, numbers, dataclasses.replace(bare, doubt=None), pages)
-        out = dataclasses.replace(out, doubt=doubt)
-    wait = minus.nbytes >= WAITED_BYTES and jax.default_backend() == "cpu"
-    return (
-        jax.block_until_ready((out, page)) if wait else (out, page)
-    )  # or all layers have memory at once
 
 
 @jax.jit

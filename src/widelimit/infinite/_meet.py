@@ -44,11 +44,10 @@ class Tape:
         inner: Whether it is that of one layer, whose pages are those of pairs.
     """
 
-    def __init__(
-        self, given: tuple[Sequence[Any], Sequence[Any]] | None = None, *, inner: bool = False
-    ):
+    def __init__(self, given: Sequence[Sequence[Any]] | None = None, *, inner: bool = False):
         self.pages: list[Any] = []
         self.inner = inner
+        # Of the first and of the second inputs, side by side.
         self._given = None if given is None else iter([*zip(*given, strict=True)])
 
     def of(self, make: Callable[[], T], meeting: Meeting) -> tuple[T, T]:

@@ -27,9 +27,7 @@ from widelimit.activations import Activation, Cov, How, second_moment, transform
 from widelimit.interpret import State, is_one, is_zero
 
 # Axes of the first inputs, of the second, and of pairs; equal in number, broadcast against each other.
-First = Float[Array, "..."]
-Second = Float[Array, "..."]
-Pairs = Float[Array, "..."]
+First = Second = Pairs = Float[Array, "..."]
 _LARGEST = VARIANCES["float64"][1]
 
 

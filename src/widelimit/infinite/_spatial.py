@@ -1,8 +1,6 @@
 """Kernels of inputs with pixels: tiles of pairs of images, each of one shape, so that programs are shared."""
 
 import collections
-import dataclasses
-import functools
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,8 +17,6 @@ from widelimit._base.thresholds import (
     BLOCK_ENTRIES,
     BRIEF_SLICES,
     DIAGONAL_IMAGES,
-    DOUBTED,
-    KEPT_BYTES,
     PATIENT_SECONDS,
 )
 from widelimit._base.watch import Watch
@@ -30,17 +26,15 @@ from widelimit.layers import Layer
 
 from ._cost import cost_of
 from ._demand import demand, parted
-from ._ends import Pairs, images_of, kernels_of, read
+from ._ends import kernels_of, of_all_pairs
 from ._evaluate import Answer, Request
 from ._fast import BRIEFLY, WELL
-from ._groups import Batch, Blocks, Values
-from ._meet import Tape, paired, unfolded
 from ._plan import recalled, split, without_widths
+from ._precise import Tiles
 from ._stage import staged
 from ._tiles import batches, started, tile_side
 
 _LABEL = "tiles of pairs of images"
-_SOME = 0.25  # of the pairs of a tile: if more are in doubt, all are computed again
 _AHEAD = 4  # tiles that are started before the first is waited for
 
 
@@ -65,7 +59,7 @@ def _in_blocks(
     """By blocks, tile by tile."""
     x1, symmetric = inputs.x1, inputs.x2 is None
     n1, n2 = len(x1), len(x1 if symmetric else inputs.x2)
-    tiles = _Tiles(net, wanted, str(inputs.dtype), x1, inputs.x2)
+    tiles = Tiles(net, wanted, str(inputs.dtype), x1, inputs.x2)
     side = tiles.side
     tail = 2 * check_pixels(net, x1.shape[1:-1], x1.shape[-1])
     out = tuple(np.empty((n1, n2, *tail), inputs.dtype) for _ in wanted)
@@ -170,7 +164,7 @@ def image_diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
         )
     out = _sliced_diagonal(net, request.wanted, inputs)
     if out is None:
-        tiles = _Tiles(net, request.wanted, str(inputs.dtype), inputs.x1, None)
+        tiles = Tiles(net, request.wanted, str(inputs.dtype), inputs.x1, None)
         with jax.enable_x64(True):
             parts = [tiles.alone(i) for i in range(0, len(inputs.x1), tiles.side)]
         out = tuple(map(np.concatenate, zip(*parts, strict=True)))
@@ -189,115 +183,14 @@ def _network(request: Request, inputs: Inputs) -> Layer:
     return net
 
 
-class _Tiles:
-    """The tiles of a matrix by blocks: in the precision of the data, and again in float64 where that is in doubt.
-
-    Attributes:
-        side: How many inputs a tile has along each side.
-    """
-
-    def __init__(self, net: Layer, kernels: tuple[str, ...], dtype: str, x1: Any, x2: Any | None):
-        self._x1, self._x2, self._dtype = _on_host(x1), None if x2 is None else _on_host(x2), dtype
-        plain = not any(isinstance(x, Masked | Graphs) for x in (x1, x2))
-        points = max(len(x1), 0 if x2 is None else len(x2))
-        sites = tuple(x1.shape[1:-1])
-        self._in = functools.cache(
-            lambda dtype, points=points: Blocks(net, sites, kernels, dtype, points, plain=plain)
-        )
-        self.side = self._in(dtype).side
-        self._kept: dict[tuple[str, bool, int], Batch] = {}
-
-    def at(self, i: int, j: int) -> Values:
-        """The kernels of the tile that begins at input i and input j."""
-        inner = self._x2 is None and i == j
-        one = self._batch(i, inner=inner)
-        two = None if inner else self._batch(j, second=self._x2 is not None)
-        blocks = self._in(self._dtype)
-        found = blocks.met(one, two)
-        if inner:
-            self._keep(i, one._replace(inner=None))
-        if found.doubt is None:
-            return found.values
-        doubted = ~(found.doubt <= DOUBTED)
-        if not doubted.any():
-            return found.values
-        rows, columns = (np.nonzero(doubted.any(axis))[0] for axis in (1, 0))
-        if len(rows) * len(columns) > _SOME * doubted.size:
-            self._dtype = "float64"
-            return self.at(i, j)
-        few = 2 ** math.ceil(math.log2(max(len(rows), len(columns))))
-        double = self._in("float64", few)
-        first = double.batch(one.x[rows], inner=two is None)
-        second = None if two is None else double.batch(two.x[columns], inner=False)
-        for to, part in zip(found.values, double.met(first, second).values, strict=True):
-            to[np.ix_(rows, columns)] = part
-        return found.values
-
-    def alone(self, i: int) -> Values:
-        """Each input from this one on with itself."""
-        one = self._batch(i, inner=False)
-        found = self._in(self._dtype).alone(one)
-        if found.doubt is None or (found.doubt <= DOUBTED).all():
-            return found.values
-        self._dtype = "float64"
-        return self.alone(i)
-
-    def _batch(self, start: int, *, second: bool = False, inner: bool = False) -> Batch:
-        key = self._dtype, second, start
-        if key in self._kept and not inner:
-            return self._kept[key]
-        x = self._x2 if second else self._x1
-        out = self._in(self._dtype).batch(x[start : start + self.side], inner=inner)
-        if not inner:
-            self._keep(start, out, second=second)
-        return out
-
-    def _keep(self, start: int, batch: Batch, *, second: bool = False) -> None:
-        """As long as there is room; of the first of two batches only the last is asked for again."""
-        if self._x2 is not None and not second:
-            self._kept = {key: kept for key, kept in self._kept.items() if key[1]}
-        if sum(kept.nbytes for kept in self._kept.values()) + batch.nbytes <= KEPT_BYTES:
-            self._kept[self._dtype, second, start] = batch
-
-
-def _on_host(x: Any) -> Any:
-    """In NumPy, whose parts are taken without compiling anything."""
-    if isinstance(x, Masked):
-        return Masked(np.asarray(x.x), np.asarray(x.mask))
-    if isinstance(x, Graphs):
-        return Graphs(np.asarray(x.x), np.asarray(x.adjacency))
-    return np.asarray(x)
-
-
 def _traced(
     net: Layer, x1: Any, x2: Any, kernels: tuple[str, ...], dtype: str
 ) -> tuple[Float[Array, "..."], ...]:
     """The kernels where they are differentiated or compiled by the caller: all pairs at once."""
-    n1, n2 = len(x1), None if x2 is None else len(x2)
     watched, last = parted(net)
-
-    def run(one: Any, two: Any, pairs: Pairs, tape: Tape | None) -> tuple[Any, ...]:
-        given = read(one, dtype), read(two, dtype), pairs
-        state = dataclasses.replace(images_of(*given, brief=False), tape=tape)
-        return kernels_of(interpret(last, interpret(watched, state).unwatched()), kernels, dtype)
-
-    def alone(x: Any) -> tuple[tuple[Any, ...], Tape]:
-        number, one = np.arange(len(x), dtype=np.int32), np.ones(len(x), bool)
-        return run(x, x, Pairs(number, number, one, one), tape := Tape()), tape
-
-    own = demand(net).own
-    numbers = paired(n1, n2, own=not own)
-    same = numbers[0] == numbers[1] if n2 is None else np.zeros(len(numbers[0]), bool)
-    pairs = Pairs(*(a.astype(np.int32) for a in numbers), same, same)
-    if not own:
-        out, diagonal = run(x1, x1 if x2 is None else x2, pairs, None), None
-    else:
-        diagonal, tape = alone(x1)
-        other = tape if x2 is None else alone(x2)[1]
-        pages = tape.pages, other.pages
-        out = diagonal if not len(same) else run(x1, x1 if x2 is None else x2, pairs, Tape(pages))
-    ends = [None] * len(out) if diagonal is None or n2 is not None else diagonal
-    return tuple(unfolded(v[: len(same)], own, n1, n2) for v, own in zip(out, ends, strict=True))
+    walk = lambda state: interpret(last, interpret(watched, state).unwatched())
+    found = lambda state: kernels_of(walk(state), kernels, dtype)
+    return of_all_pairs(x1, x2, dtype, found, own=demand(net).own)
 
 
 def _corners(n1: int, n2: int, side: int, *, symmetric: bool) -> Iterator[tuple[int, int]]:

@@ -145,7 +145,8 @@ def coarse_images(
 ) -> tuple[Images, Page]:
     """Some pairs behind the pool as a state, and what the pool needs of single images."""
     sites = tuple(n // c for n, c in zip(coarse.stage.sites, coarse.pool, strict=True))
-    low, high, ntk = (None if v is None else v[picked] for v in blocks)
+    low, *others = blocks
+    low, (high, ntk) = low[picked], (None if v is None else v[picked] for v in others)
     tape = Tape(pages or None, inner=True)
 
     def alone() -> Behind:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,9 @@ from widelimit.interpret import Visit, facts, interpret, visits
 from widelimit.layers import Dense, Layer, Phi, Repeat, Residual, Serial
 
 from ._correlation import as_points, correlation
-from ._ends import images_of, kernels_of
+from ._ends import kernels_of, of_all_pairs
 from ._evaluate import Request, choose_series, scope_of, sizes_of
+from ._images import Images
 from ._pair import Pair
 from ._plan import split
 
@@ -127,11 +128,15 @@ def _trace_pixels(net: Layer, inputs: Inputs) -> Trace:
     shape = inputs.x1.shape
     check_pixels(net, tuple(shape[1:-1]), shape[-1])
     with jax.enable_x64(True):
-        start = images_of(inputs.x1, inputs.x2, str(inputs.dtype), own=True)
-        sizes = len(inputs.x1), None if inputs.x2 is None else len(inputs.x2)
-        given = ("nngp", "ntk"), *sizes, str(inputs.dtype)
-        values = lambda state: kernels_of(state, *given)
-        steps = tuple(Step(repr(v.layer), *values(v.after)) for v in _in_order(visits(net, start)))
+        names: list[str] = []
+
+        def found(state: Images) -> list[Any]:
+            single = [*_in_order(visits(net, state))]
+            names[:] = [repr(v.layer) for v in single]
+            return [kernels_of(v.after, ("nngp", "ntk"), str(inputs.dtype)) for v in single]
+
+        values = of_all_pairs(inputs.x1, inputs.x2, str(inputs.dtype), found, own=True)
+        steps = tuple(Step(name, *value) for name, value in zip(names, values, strict=True))
         return _in_convention(Trace(steps, *(None,) * 5), inputs)
 
 
