@@ -128,7 +128,8 @@ class Blocks:
         room = 2 ** int(math.log2(max(GROUP_BYTES // (entries * size), 1)))
         self._few = max(min(self.side // self._cores, room), 1)  # of a batch, for each core
         most = self.side**2 // self._cores
-        self._many = min(room, most) if min(room, most) >= 2 * self._few else self._few
+        # Groups of both kinds share programs unless the pairs of images are small.
+        self._many = min(room, most) if min(room, most) >= 8 * self._few else self._few
         if jax.default_backend() != "cpu":
             self._few, self._many = self.side, self.side**2
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.compile import light_lone_jit
+from widelimit._base.thresholds import LARGE_PAGE
 from widelimit._base.trees import as_tree
 from widelimit._base.types import Tensor
 
@@ -36,17 +37,25 @@ class Meeting:
     equal: Bool[Tensor, " pairs"]
 
 
+class OfPairs(NamedTuple):
+    """Pages laid out for pairs."""
+
+    first: Page
+    second: Page
+
+
 class Tape:
     """What maps of pixels need of single inputs: written where each meets itself, read where inputs meet others.
 
     Attributes:
         pages: What was written, in the order of the layers.
-        inner: Whether it is that of one layer, whose pages are those of pairs.
+        inner: Whether it is that of one layer.
+        laid_out: Whether what it holds has an axis of pairs in front, instead of one of inputs.
     """
 
     def __init__(self, given: Sequence[Sequence[Any]] | None = None, *, inner: bool = False):
         self.pages: list[Any] = []
-        self.inner = inner
+        self.inner, self.laid_out = inner, isinstance(given, OfPairs)
         # Of the first and of the second inputs, side by side.
         self._given = None if given is None else iter([*zip(*given, strict=True)])
 
@@ -59,15 +68,23 @@ class Tape:
         return self._for_pairs(next(self._given), meeting)
 
     def turned(self, meeting: Meeting) -> tuple[Page, ...]:
-        """The pages of both inputs of each pair for the next layer; none if it writes, or has no maps."""
+        """The pages of both inputs for the next layer; none if it writes, or has no maps.
+
+        Large ones are laid out for its pairs by a program of its own: XLA would make products of matrices twice as slow
+        that it fuses with a gather.
+        """
         if self._given is None:
             return ()
         pages = next(self._given)
-        return self._for_pairs(pages, meeting) if pages[0] else ()
+        if not pages[0]:
+            return ()
+        if self.inner:
+            return OfPairs(*pages) if self.laid_out else pages
+        large = max(a.size // len(a) for a in jax.tree.leaves(pages[0])) > LARGE_PAGE
+        return OfPairs(*_laid_out((), pages, (meeting.first, meeting.second))) if large else pages
 
     def _for_pairs(self, records: tuple[T, T], meeting: Meeting) -> tuple[T, T]:
-        """A program of its own: XLA would make products of matrices twice as slow that it fuses with a gather."""
-        return records if self.inner else _taken((), records, (meeting.first, meeting.second))
+        return records if self.laid_out else _of_pairs((), records, (meeting.first, meeting.second))
 
     def filed(self, page: Page) -> None:
         """What the layer has written."""
@@ -87,7 +104,7 @@ def _of_pairs(_: tuple[()], records: tuple[Any, Any], numbers: tuple[Any, Any]) 
     return one, two
 
 
-_taken = light_lone_jit(_of_pairs)
+_laid_out = light_lone_jit(_of_pairs)
 
 
 def paired(
