@@ -2,7 +2,8 @@ r"""Linear maps of pixels: pools, attention, graphs.
 
 Pixels of one image are dependent, so the variance of $y_p=\sum_aA_{pa}x_a$ needs the image's own block. With
 $s=\sqrt q$, $a=\sum_pA_ps_p$ and $M=\sum A_pA'_rs_ps'_r(1-\rho)$ (of the pair; $M_{xx}$ of the own block)
-$$Q=a^2-M_{xx},\qquad \sqrt{QQ'}(1-\rho)=M-\frac{a^2M_{x'x'}+a'^2M_{xx}-M_{xx}M_{x'x'}}{aa'+\sqrt{QQ'}}.$$
+$$Q=a^2-M_{xx},\qquad a-\sqrt Q=\frac{M_{xx}}{a+\sqrt Q},\qquad
+\sqrt{QQ'}(1-\rho)=M-(a-\sqrt Q)\,a'-\sqrt Q\,(a'-\sqrt{Q'}).$$
 Where no own block is carried, nothing that follows looks at variances or at $1-\rho$, and $a^2$ serves as $Q$: then
 nothing is subtracted at all.
 """
@@ -140,10 +141,10 @@ def mapped(
 
 
 class Size(NamedTuple):
-    """What each input's output pixels have, axes (inputs, P'), float64."""
+    r"""What each input's output pixels have, axes (inputs, P'), float64; `away` is $a-\sqrt Q=M_{xx}/(a+\sqrt Q)$."""
 
     a: Array_
-    spread: Array_
+    away: Array_
     q: Array_
     root: Array_
     over: Array_
@@ -153,7 +154,7 @@ class Size(NamedTuple):
         """From the sums: the variance, its root, and 1 over that."""
         q = jnp.maximum(a**2 - spread, 0)
         root = safe_sqrt(q)
-        return Size(a, spread, q, root, _inverse(root))
+        return Size(a, safe_divide(spread, a + root), q, root, _inverse(root))
 
 
 def settled(
@@ -174,16 +175,15 @@ def settled(
     one = Size(*(a[:, :, None] for a in sizes[0]))
     two = Size(*(a[:, None, :] for a in sizes[1]))
     over = outer(one.over, two.over, sums.low)
-    above, size = None, one.root * two.root
+    above = None
     if positive:
-        excess = one.a**2 * two.spread + (two.a**2 - two.spread) * one.spread
-        lost = safe_divide(excess, one.a * two.a + size).astype(dtype)
+        lost = (one.away * two.a + one.root * two.away).astype(dtype)
         minus = (sums.low - lost) * over
         if not known and sums.high is not None:
             above = jnp.clip((sums.high - lost) * over, 0, 2)
     else:
         cov = one.a * two.a - sums.low.astype(jnp.float64)
-        minus = (size - cov).astype(dtype) * over
+        minus = (one.root * two.root - cov).astype(dtype) * over
     minus = jnp.clip(minus, 0, 1 if known else 2)
     if not known and above is None:
         above = 2 - minus
