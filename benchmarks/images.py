@@ -4,7 +4,7 @@ The bound counts 64 (float32) or 95 (float64) operations for each pair of pixels
 polynomials with a root each, window sums, and shares; 16 or 8 lanes at 3 GHz make 1.5 or 4.5 ns on one core.
 Each line is measured in fresh processes, one after the other; times are the least of several after the first call.
 Those of CPU, in brackets, depend less on what else the machine does.
-`python benchmarks/images.py [--theirs PYTHON] [--only flatten,pool] [--write benchmarks/images.md]`, where PYTHON is an
+`python benchmarks/images.py [--theirs PYTHON] [--only 'flatten;pool'] [--write benchmarks/images.md]`, where PYTHON is an
 interpreter with neural-tangents. Memory is by how much the process grows in a call after the first; then by how much
 it grew in the first, compilation included.
 """
@@ -24,7 +24,11 @@ import numpy as np
 
 BOUND = {"float32": 1.5, "float64": 4.5}  # ns for each pair of pixels and layer on one core
 SHAPES = {"flatten": (64, 16, 16, 3), "pool": (32, 16, 16, 3)}
-SHAPES |= {"myrtle-5": (4, 32, 32, 3), "attention": (8, 12, 12, 3)}
+SHAPES |= {
+    "myrtle-5": (4, 32, 32, 3),
+    "attention": (32, 16, 16, 3),
+    "attention, few": (8, 12, 12, 3),
+}
 DEPTH = 4
 
 
@@ -34,7 +38,7 @@ def ours(case, x):
 
     if case == "myrtle-5":
         net = wl.myrtle(5)
-    elif case == "attention":
+    elif case.startswith("attention"):
         body = wl.Conv(3, w_std=2**0.5) >> wl.Phi("relu") >> wl.Attention() >> wl.Phi("relu")
         net = body >> wl.GlobalAvgPool() >> wl.Dense()
     else:
@@ -54,7 +58,7 @@ def theirs(case, x):
     if case == "myrtle-5":
         layers = [*block, *block, *pool, *block, *pool, *block, *pool * 3, stax.Flatten()]
         layers.append(stax.Dense(1, W_std=2**0.5))
-    elif case == "attention":
+    elif case.startswith("attention"):
         attend = stax.GlobalSelfAttention(1, 1, 1, 1, linear_scaling=True)
         layers = [*block, attend, stax.Relu(), stax.GlobalAvgPool()]
     else:
@@ -149,7 +153,7 @@ def main():
     """Print a line for each network and precision."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--theirs", help="an interpreter with neural-tangents")
-    parser.add_argument("--only", default=",".join(SHAPES))
+    parser.add_argument("--only", default=";".join(SHAPES), help="names, with ; between them")
     parser.add_argument("--dtypes", default="float32,float64")
     parser.add_argument("--images", type=int)
     parser.add_argument("--write", type=Path)
@@ -164,7 +168,7 @@ def main():
     rows = [f"| {heads} |", "|" + "---|" * (heads.count("|") + 1)]
     for row in rows:
         print(row)
-    for case in options.only.split(","):
+    for case in options.only.split(";"):
         for dtype in options.dtypes.split(","):
             rows.append(line(case, dtype, options))
             print(rows[-1], flush=True)

@@ -13,14 +13,18 @@ from jaxtyping import Array, Bool, Float, Int
 from widelimit._base.arrays import is_transformed
 from widelimit._base.compile import lone_jit, quick_jit
 from widelimit._base.structured import Graphs, Masked
+from widelimit.interpret import interpret
+from widelimit.layers import Layer, Serial
 
 from ._block import from_pixels
 from ._images import Images
 from ._layered import kernel_values
 from ._masks import Extras
 from ._meet import Meeting, Tape, paired, unfolded
+from ._plan import Form, Numbers, join, split
 
 T = TypeVar("T")
+IDENTITY = Serial()
 Read = tuple[Float[Array, "..."], Extras]
 
 
@@ -84,22 +88,29 @@ def keys_of(x: Any) -> list[bytes]:
 
 
 def kernels_of(
-    state: Images, kernels: tuple[str, ...], dtype: str
+    state: Images, kernels: tuple[str, ...], dtype: str, last: Layer = IDENTITY
 ) -> tuple[Float[Array, "..."], ...]:
-    """The kernels of a state's pairs, axes (pairs, *pixels, *pixels)."""
-    ask = _answer if is_transformed(state) else _answered
-    return ask((kernels, dtype), state)
+    """The kernels behind the last layers, where nothing looks at variances: axes (pairs, *pixels, *pixels)."""
+    form, numbers = split(last)
+    asked = kernels, dtype, form
+    if is_transformed((numbers, state)):
+        return _answer(asked, numbers, state)
+    ask = _briefly_answered if state.small else _answered
+    return ask(asked, numbers, dataclasses.replace(state, tape=None, doubt=None, many=0))
 
 
-def _answer(asked: tuple[tuple[str, ...], str], state: Images) -> tuple[Float[Array, "..."], ...]:
-    kernels, dtype = asked
-    values = kernel_values(state.pairs, kernels, state.pairs.size)
-    shape = (len(state.meeting.first), *state.sites, *state.sites)
+def _answer(
+    asked: tuple[tuple[str, ...], str, Form], numbers: Numbers, state: Images
+) -> tuple[Float[Array, "..."], ...]:
+    kernels, dtype, form = asked
+    out = interpret(join(form, numbers), state.unwatched())
+    values = kernel_values(out.pairs, kernels, out.pairs.size)
+    shape = (len(out.meeting.first), *out.sites, *out.sites)
     # Rounded first: outside of a 64-bit context, where derivatives may be taken, there is no gather of doubles.
     return tuple(v.astype(dtype).reshape(shape) for v in values)
 
 
-_answered = quick_jit(_answer)
+_answered, _briefly_answered = lone_jit(_answer), quick_jit(_answer)
 
 
 def _equal(

@@ -261,9 +261,10 @@ class Blocks:
             state = behind_pool(*given, brief=self._brief)
         many = 0 if self._brief else self.side**2
         state = dataclasses.replace(state, tape=tape, many=many)
-        out = interpret(self._last, interpret(self._watched, state).unwatched())
+        out = interpret(self._watched, state)
         written = () if tape is None else (*tape.pages,)
-        return kernels_of(out, self._kernels, self._dtype), out.doubt, written
+        values = kernels_of(out, self._kernels, self._dtype, self._last)
+        return values, out.doubt, written
 
 
 def _matrix(

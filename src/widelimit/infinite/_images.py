@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from widelimit._base.arrays import is_transformed
 from widelimit._base.scalars import Scalar
+from widelimit._base.thresholds import BRIEF_BLOCK
 from widelimit._base.trees import as_tree
 from widelimit._base.types import Self
 from widelimit.activations import Activation
@@ -79,6 +80,12 @@ class Images(State):
     many: int = 0
 
     # --- helpers --------------------------------------------------------------------------------
+
+    @property
+    def small(self) -> bool:
+        """Whether compiling a layer well costs more than running it."""
+        minus = self.pairs.minus
+        return max(self.many, len(minus)) * (minus.size // len(minus)) <= BRIEF_BLOCK
 
     def _of(self, pairs: Pair) -> Self:
         return dataclasses.replace(self, pairs=pairs)

@@ -188,8 +188,7 @@ def _traced(
 ) -> tuple[Float[Array, "..."], ...]:
     """The kernels where they are differentiated or compiled by the caller: all pairs at once."""
     watched, last = parted(net)
-    walk = lambda state: interpret(last, interpret(watched, state).unwatched())
-    found = lambda state: kernels_of(walk(state), kernels, dtype)
+    found = lambda state: kernels_of(interpret(watched, state), kernels, dtype, last)
     return of_all_pairs(x1, x2, dtype, found, own=demand(net).own)
 
 

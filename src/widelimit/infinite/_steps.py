@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import jax
 
 from widelimit._base.compile import light_lone_jit, lone_jit, quick_jit
-from widelimit._base.thresholds import BRIEF_BLOCK, WAITED_BYTES
+from widelimit._base.thresholds import WAITED_BYTES
 from widelimit.interpret import propagate
 from widelimit.layers import (
     AvgPool,
@@ -47,9 +47,7 @@ def stepped(
     layer: Layer, form: Any, numbers: Any, start: S, pages: tuple[Page, ...] | None
 ) -> tuple[S, Page]:
     """The same by a program for this layer alone."""
-    minus = start.pairs.minus
-    small = max(start.many, len(minus)) * (minus.size // len(minus)) <= BRIEF_BLOCK
-    step = _brief_step if small else _light_step if isinstance(layer, _SUMS) else _step
+    step = _brief_step if start.small else _light_step if isinstance(layer, _SUMS) else _step
     doubt, bare = start.doubt, dataclasses.replace(start, tape=None, many=0)
     if doubt is None or not isinstance(layer, Phi):
         out, page = step(form, numbers, bare, pages)
@@ -57,7 +55,7 @@ def stepped(
         doubt = doubt.activated_apart(start.pairs, layer.activation)
         out, page = step(form, numbers, dataclasses.replace(bare, doubt=None), pages)
         out = dataclasses.replace(out, doubt=doubt)
-    wait = minus.nbytes >= WAITED_BYTES and jax.default_backend() == "cpu"
+    wait = start.pairs.minus.nbytes >= WAITED_BYTES and jax.default_backend() == "cpu"
     return (
         jax.block_until_ready((out, page)) if wait else (out, page)
     )  # or all layers have memory at once
