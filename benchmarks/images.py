@@ -4,9 +4,9 @@ The bound counts 64 (float32) or 95 (float64) operations for each pair of pixels
 polynomials with a root each, window sums, and shares; 16 or 8 lanes at 3 GHz make 1.5 or 4.5 ns on one core.
 Each line is measured in fresh processes, one after the other; times are the least of several after the first call.
 Those of CPU, in brackets, depend less on what else the machine does.
-`python benchmarks/images.py [--theirs PYTHON] [--only 'flatten;pool'] [--write benchmarks/images.md]`, where PYTHON is an
-interpreter with neural-tangents. Memory is by how much the process grows in a call after the first; then by how much
-it grew in the first, compilation included.
+`python benchmarks/images.py [--theirs PYTHON] [--only 'flatten;pool'] [--write benchmarks/images.md]`, where PYTHON is
+an interpreter with neural-tangents. Memory is by how much the process grows in a call after the first; then by how
+much it grew in the first, compilation included.
 """
 
 import argparse
