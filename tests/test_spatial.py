@@ -1,5 +1,6 @@
 """Networks on pixels against many-digit values, laws and refusals."""
 
+import collections
 import json
 import logging
 import pickle
@@ -16,7 +17,7 @@ from spatial_networks import network
 from widelimit import testing
 from widelimit._base import watch
 from widelimit._base.compile import quick_jit
-from widelimit.infinite import _displacements, _groups, _precise, _spatial, _stages, _tiles
+from widelimit.infinite import _choose, _displacements, _groups, _precise, _spatial, _stages, _tiles
 from widelimit.infinite._fast import Programs
 
 RECORDS = json.loads((GOLDEN / "spatial.json").read_text())
@@ -271,6 +272,24 @@ def test_groups_of_pairs_are_dealt_out_to_cores(net, cores, seed, monkeypatch):
         assert close(wl.kernels(net, x), expected[0])
         assert close(wl.kernels(net, x[:3], x), expected[1])
         assert close([wl.prepare(net, "ntk").diagonal(x)], [np.diag(expected[0].ntk)])
+
+
+def test_groups_share_the_series_of_an_activation(monkeypatch):
+    """Variances differ from group to group, and from call to call; a table serves all that are near."""
+    net = wl.Conv((2,)) >> wl.Phi("elu") >> wl.AvgPool((2,)) >> wl.Dense() >> wl.Phi("relu") >> LAST
+    norms = np.geomspace(0.5, 2, 12)[:, None, None]
+    x = np.random.default_rng(0).standard_normal((12, 4, 2)) * norms
+    calls, chosen = [], _choose._chosen
+    monkeypatch.setattr(_choose, "_made", collections.OrderedDict())
+    monkeypatch.setattr(_choose, "_chosen", lambda *asked: calls.append(asked) or chosen(*asked))
+    monkeypatch.setattr(_groups, "BLOCK_SIDE", 2)
+    whole = wl.ntk(net, x)  # six batches, six groups of own pairs and 21 of others
+    assert len(calls) <= 6
+    calls.clear()
+    assert close([wl.ntk(net, x[:5], x[5:])], [whole[:5, 5:]])
+    assert calls == []
+    wl.ntk(net, 16 * x[:2])
+    assert len(calls) == 1
 
 
 def test_an_image_by_itself_is_computed_once(images, monkeypatch):

@@ -67,6 +67,8 @@ COARSE_ENTRIES = 2**22  # pairs of pixels behind the first pool in a tile of ima
 BLOCK_ENTRIES = 2**23  # pairs of pixels in a tile of images
 BLOCK_SIDE = 64  # images; side of such a tile
 GROUP_BYTES = 2**20  # of each matrix of a group of pairs that goes through all layers on a core
+WIDEST_CHOICE = 64  # times the range of variances that is met; what serves more is not used again
+MOST_CHOICES = 32  # of them that are kept
 LARGE_PAGE = 2**14  # numbers that a map asks of an input; more are laid out for pairs beforehand
 KEPT_BYTES = 2**29  # of what is known of single images; beyond, it is found anew for each tile
 

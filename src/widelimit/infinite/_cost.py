@@ -11,7 +11,7 @@ import numpy as np
 from widelimit._base.abreast import cores
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.structured import Data, as_images
-from widelimit._base.thresholds import BLOCK_ENTRIES, SLICE_PAIRS
+from widelimit._base.thresholds import COARSE_ENTRIES, GROUP_BYTES, KEPT_BYTES, SLICE_PAIRS
 from widelimit.describe import check, check_pixels
 from widelimit.interpret import facts
 from widelimit.layers import Layer, Serial, Sites
@@ -87,7 +87,9 @@ def cost_of(net: Layer, inputs: Any) -> Cost:
         return Cost(entries, entries * _OPERATIONS[dtype], memory + answer, seconds, "slices")
     entries = pairs * _block_entries(net, sites, inputs.x1.shape[-1])
     whole = math.prod(sites) ** 2
-    memory = 12 * max(min(BLOCK_ENTRIES, pairs * whole), whole) * size
+    groups = 12 * cores() * max(min(GROUP_BYTES, pairs * whole * size), whole * size)
+    kept = min((n1 + (0 if inputs.x2 is None else n2)) * whole * size, KEPT_BYTES)
+    memory = groups + kept + 4 * min(pairs * whole, COARSE_ENTRIES) * size
     seconds = entries * 1e-9 * _rate(_BLOCKS[dtype], _DEVICE_BLOCKS[dtype])
     return Cost(entries, entries * _OPERATIONS[dtype], memory + answer, seconds, "blocks")
 

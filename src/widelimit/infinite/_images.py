@@ -84,8 +84,13 @@ class Images(State):
     @property
     def small(self) -> bool:
         """Whether compiling a layer well costs more than running it."""
+        return self.entries <= BRIEF_BLOCK
+
+    @property
+    def entries(self) -> int:
+        """How many pairs of pixels there are, in groups such as this."""
         minus = self.pairs.minus
-        return max(self.many, len(minus)) * (minus.size // len(minus)) <= BRIEF_BLOCK
+        return max(self.many, len(minus)) * (minus.size // len(minus))
 
     def _of(self, pairs: Pair) -> Self:
         return dataclasses.replace(self, pairs=pairs)
@@ -110,7 +115,7 @@ class Images(State):
         if rule is not propagate or isinstance(layer, _COMPOSITE):
             return rule(layer, self)
         form, numbers = split(layer)
-        how = series_for(layer, self.pairs)
+        how = series_for(layer, self.pairs, self.entries)
         start = self if how is None else self._of(dataclasses.replace(self.pairs, how=how))
         pages = None if self.tape is None else self.tape.turned(self.meeting)
         with jax.enable_x64(True):
