@@ -17,7 +17,16 @@ from spatial_networks import network
 from widelimit import testing
 from widelimit._base import watch
 from widelimit._base.compile import quick_jit
-from widelimit.infinite import _choose, _displacements, _groups, _precise, _spatial, _stages, _tiles
+from widelimit.infinite import (
+    _choose,
+    _displacements,
+    _groups,
+    _meet,
+    _precise,
+    _spatial,
+    _stages,
+    _tiles,
+)
 from widelimit.infinite._fast import Programs
 
 RECORDS = json.loads((GOLDEN / "spatial.json").read_text())
@@ -507,4 +516,22 @@ def test_derivatives_outside_of_a_64_bit_context(readout, activation):
         found = jax.grad(total)(jnp.asarray(x, jnp.float32))
     assert found.dtype == np.float32
     along = np.asarray(found) * away
+    assert abs(along.sum() - slope) < 1e-5 * np.abs(along).sum()
+
+
+@pytest.mark.usefixtures("lightly")
+@pytest.mark.parametrize(
+    "body", [wl.AvgPool(2) >> wl.Conv(2), wl.Attention()], ids=["pool", "attention"]
+)
+def test_derivatives_of_maps_in_32_bits(body, monkeypatch):
+    """What maps ask of single images is in double precision, which may not be gathered there."""
+    monkeypatch.setattr(_meet, "LARGE_PAGE", 1)
+    net = wl.Conv(2) >> RELU >> body >> RELU >> LAST
+    x, away = np.random.default_rng(0).standard_normal((2, 2, 4, 4, 2))
+    entry = lambda x: wl.ntk(net, x)[0, 1]
+    slope = (entry(x + 1e-5 * away) - entry(x - 1e-5 * away)) / 2e-5
+    with jax.enable_x64(False):
+        found, gradient = jax.jit(jax.value_and_grad(entry))(jnp.asarray(x, jnp.float32))
+    assert found == pytest.approx(entry(x), rel=1e-6)
+    along = np.asarray(gradient) * away
     assert abs(along.sum() - slope) < 1e-5 * np.abs(along).sum()

@@ -9,7 +9,6 @@ import jax
 
 from .thresholds import (
     CHEAP_COMPILATION,
-    LIGHT_COMPILATION,
     LIGHT_LONE_COMPILATION,
     LONE_COMPILATION,
     WIDE_COMPILATION,
@@ -92,11 +91,6 @@ def quick_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...
 def small_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
     """Compile quickly, and run where JAX computes; the first argument is static unless others are named."""
     return LightJit(function, static_argnums, tuple(CHEAP_COMPILATION.items()))
-
-
-def light_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
-    """Compile with less time and memory, for loops over plain arrays; the first argument is static."""
-    return LightJit(function, static_argnums, tuple(LIGHT_COMPILATION.items()))
 
 
 def wide_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from widelimit._base.arrays import is_transformed
 from widelimit._base.compile import light_lone_jit
 from widelimit._base.thresholds import LARGE_PAGE
 from widelimit._base.trees import as_tree
@@ -81,7 +82,9 @@ class Tape:
         if self.inner:
             return OfPairs(*pages) if self.laid_out else pages
         large = max(a.size // len(a) for a in jax.tree.leaves(pages[0])) > LARGE_PAGE
-        return OfPairs(*_laid_out((), pages, (meeting.first, meeting.second))) if large else pages
+        if not large or is_transformed((pages, meeting)):
+            return pages
+        return OfPairs(*_laid_out((), pages, (meeting.first, meeting.second)))
 
     def _for_pairs(self, records: tuple[T, T], meeting: Meeting) -> tuple[T, T]:
         return records if self.laid_out else _of_pairs((), records, (meeting.first, meeting.second))
@@ -98,10 +101,31 @@ class Tape:
 
 def _of_pairs(_: tuple[()], records: tuple[Any, Any], numbers: tuple[Any, Any]) -> tuple[Any, Any]:
     one, two = (
-        jax.tree.map(lambda a, number=number: a[number], record)
+        jax.tree.map(lambda a, number=number: _rows(a, number), record)
         for record, number in zip(records, numbers, strict=True)
     )
     return one, two
+
+
+@jax.custom_jvp
+def _rows(
+    a: Float[Array, "inputs ..."], number: Int[Tensor, " pairs"]
+) -> Float[Array, "pairs ..."]:
+    """Some rows.
+
+    Derivatives are a product: outside of a 64-bit context, where they may be taken, there is no gather of doubles.
+    """
+    return a[number]
+
+
+@_rows.defjvp
+def _rows_jvp(primals, tangents):
+    a, number = primals
+    reads = (jnp.arange(len(a))[None, :] == jnp.asarray(number)[:, None]).astype(a.dtype)
+    over_inputs = (((1,), (0,)), ((), ()))
+    return _rows(a, number), jax.lax.dot_general(
+        reads, tangents[0], over_inputs, precision=jax.lax.Precision.HIGHEST
+    )
 
 
 _laid_out = light_lone_jit(_of_pairs)

@@ -55,7 +55,6 @@ def stepped(
         doubt = doubt.activated_apart(start.pairs, layer.activation)
         out, page = step(form, numbers, dataclasses.replace(bare, doubt=None), pages)
         out = dataclasses.replace(out, doubt=doubt)
-    wait = start.pairs.minus.nbytes >= WAITED_BYTES and jax.default_backend() == "cpu"
-    return (
-        jax.block_until_ready((out, page)) if wait else (out, page)
-    )  # or all layers have memory at once
+    if start.pairs.minus.nbytes >= WAITED_BYTES and jax.default_backend() == "cpu":
+        jax.block_until_ready((out, page))  # or all layers have memory at once
+    return out, page
