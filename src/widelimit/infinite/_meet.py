@@ -121,7 +121,9 @@ def _rows(
 @_rows.defjvp
 def _rows_jvp(primals, tangents):
     a, number = primals
-    reads = (jnp.arange(len(a))[None, :] == jnp.asarray(number)[:, None]).astype(a.dtype)
+    reads = (
+        jnp.arange(len(a), dtype=jnp.int32)[None, :] == jnp.asarray(number, jnp.int32)[:, None]
+    ).astype(a.dtype)
     over_inputs = (((1,), (0,)), ((), ()))
     return _rows(a, number), jax.lax.dot_general(
         reads, tangents[0], over_inputs, precision=jax.lax.Precision.HIGHEST
