@@ -120,39 +120,19 @@ def _flat_tile(
     wanted: tuple[str, ...],
     paired: bool,
     numbers: Numbers,
-    ones: list[Side],
-    twos: list[Side] | None,
-    places: Int[Array, "most 2"],
-    used: Int[Array, ""],
+    one: Side,
+    two: Side,
     go: Bool[Array, ""] | None,
 ) -> tuple[Array_, ...]:
-    """The kernels behind `Flatten`, of the slice of displacement 0, where groups meet: so many of these places.
-
-    Groups of first and of second images; None: they are the first.
-    """
+    """The kernels behind `Flatten`, of the slice of displacement 0."""
     second = along if paired else across
-
-    def square(one: Side, two: Side) -> tuple[Array_, ...]:
-        minus, above, ntk = through(stage, wanted, one, two, second, go)
-        a, b = along(one.end), second(two.end)
-        weight, gap = 2 * a * b, (a - b) ** 2
-        minus, above = weight * minus + gap, None if above is None else weight * above + gap
-        parts = minus, above, None if ntk is None else weight * ntk
-        parts = written(go, functools.partial(jax.tree.map, _summed), parts)
-        return _behind(stage, wanted, False, paired, numbers, (one.q, two.q), [parts])
-
-    twos = ones if twos is None else twos
-    if len(places) == 1:
-        return jax.tree.map(lambda v: v[None], square(ones[0], twos[0]))
-    shapes = jax.eval_shape(square, ones[0], twos[0])
-    blank = tuple(jnp.zeros((len(places), *v.shape), v.dtype) for v in shapes)
-
-    def put(i: Array, out: tuple[Array_, ...]) -> tuple[Array_, ...]:
-        pick = lambda sides, j: jax.lax.switch(j, [lambda side=side: side for side in sides])
-        found = square(pick(ones, places[i, 0]), pick(twos, places[i, 1]))
-        return tuple(to.at[i].set(v) for to, v in zip(out, found, strict=True))
-
-    return jax.lax.fori_loop(jnp.int32(0), used, put, blank)
+    minus, above, ntk = through(stage, wanted, one, two, second, go)
+    a, b = along(one.end), second(two.end)
+    weight, gap = 2 * a * b, (a - b) ** 2
+    minus, above = weight * minus + gap, None if above is None else weight * above + gap
+    parts = minus, above, None if ntk is None else weight * ntk
+    parts = written(go, functools.partial(jax.tree.map, _summed), parts)
+    return _behind(stage, wanted, False, paired, numbers, (one.q, two.q), [parts])
 
 
 def _twice_around(stage: Stage, side: Side) -> Side:

@@ -49,7 +49,6 @@ def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
     out = _sliced(net, request.wanted, inputs)
     if out is None:
         out = _in_blocks(net, request.wanted, inputs)
-    out = tuple(m.astype(inputs.dtype) for m in out)
     return out if inputs.numpy else tuple(map(jnp.asarray, out))
 
 
@@ -168,7 +167,7 @@ def image_diagonal(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
         with jax.enable_x64(True):
             parts = [tiles.alone(i) for i in range(0, len(inputs.x1), tiles.side)]
         out = tuple(map(np.concatenate, zip(*parts, strict=True)))
-    out = tuple(m.astype(inputs.dtype) for m in out)
+    out = tuple(m.astype(inputs.dtype, copy=False) for m in out)
     return out if inputs.numpy else tuple(map(jnp.asarray, out))
 
 

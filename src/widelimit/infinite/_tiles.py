@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Callable
+from itertools import chain
 from typing import NamedTuple
 
 import jax
@@ -118,33 +119,29 @@ def _flattened(
     """Squares where groups meet, dealt out to the cores."""
     other = one if two is None else two
     rows, columns = one.groups[0].end.shape[-1], 1 if paired else other.groups[0].end.shape[-1]
-    met = lambda n1, n2: [(a, b) for a, b in np.ndindex(n1, n2) if two is not None or a >= b]
-    places, all_ = met(one.used, other.used), len(met(len(one.groups), len(other.groups)))
-    many = min(cores() if programs is WELL else 1, all_)
-    most = -(-all_ // many)
-    given = stage, wanted, paired, numbers, one.groups, None if two is None else two.groups
+    places = [(a, b) for a, b in np.ndindex(one.used, other.used) if two is not None or a >= b]
+    many = min(cores() if programs is WELL else 1, len(places))
+    go, kind = going(programs), (stage, wanted, paired, rows, columns, programs is WELL)
 
-    def call(share: list[tuple[int, int]]) -> tuple[Array_, ...]:
-        filled = np.asarray([*share, *share[:1] * (most - len(share))], np.int32)
-        return programs.flat_tile(*given, filled, np.int32(len(share)), going(programs))
+    def call(share: list[tuple[int, int]]) -> list[tuple[Array_, ...]]:
+        sides = [(one.groups[a], other.groups[b]) for a, b in share]
+        return [programs.flat_tile(*kind[:3], numbers, *pair, go) for pair in sides]
 
-    shares = [places[k::many] for k in range(min(many, len(places)))]
-    kind = *given[:3], rows, columns, most, two is None, str(one.groups[0].end.dtype)
-    found = abreast((*kind, programs is WELL), [functools.partial(call, some) for some in shares])
-
-    above = np.triu_indices(rows, 1)
+    shares = [places[k::many] for k in range(many)]
+    calls = [functools.partial(call, share) for share in shares]
+    found = abreast((*kind, str(one.groups[0].end.dtype)), calls)
 
     def finish() -> tuple[np.ndarray, ...]:
-        out = [np.empty((one.used * rows, other.used * columns), v.dtype) for v in found[0]]
-        for share, squares in zip(shares, found, strict=True):
-            for to, square in zip(out, map(np.asarray, squares), strict=True):
-                for (a, b), part in zip(share, square, strict=False):
-                    place = to[a * rows : (a + 1) * rows, b * columns : (b + 1) * columns]
-                    place[...] = part
-                    if two is None and a > b:
-                        to[b * rows : (b + 1) * rows, a * rows : (a + 1) * rows] = part.T
-                    elif two is None and not paired:  # an image with itself: to the last bit
-                        place[above] = place.T[above]
+        out = [np.empty((one.used * rows, other.used * columns), v.dtype) for v in found[0][0]]
+        for (a, b), square in zip(chain(*shares), chain(*found), strict=True):
+            for to, part in zip(out, map(np.asarray, square), strict=True):
+                place = to[a * rows : (a + 1) * rows, b * columns : (b + 1) * columns]
+                place[...] = part
+                if two is None and a > b:
+                    to[b * rows : (b + 1) * rows, a * rows : (a + 1) * rows] = part.T
+                elif two is None and not paired:  # an image with itself: to the last bit
+                    above = np.triu_indices(rows, 1)
+                    place[above] = place.T[above]
         return tuple(out)
 
     return finish
