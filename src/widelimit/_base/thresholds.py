@@ -62,6 +62,10 @@ DEVICE_SLICE_SIDE = 128  # images; side of a tile of slices there
 DEVICE_FLAT_PAIRS = 2**26  # pairs of pixels; a flattened tile, one slice, must fill a GPU by itself
 DEVICE_FLAT_SIDE = 512  # images; side of such a tile
 DEVICE_SLICE_UNROLLED = 16  # repetitions; a loop copies what it carries
+LEG_ENTRIES = (
+    2**33
+)  # pairs of pixels and layers; from here two ways of computing slices are tried on a GPU, with
+TRIED_SLICES = 4  # slices
 DEVICE_COARSE_ENTRIES = 2**26  # pairs of pixels behind the first pool in a tile of images on a GPU
 COARSE_ENTRIES = 2**22  # pairs of pixels behind the first pool in a tile of images
 BLOCK_ENTRIES = 2**23  # pairs of pixels in a tile of images

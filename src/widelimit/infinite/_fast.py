@@ -19,6 +19,7 @@ from widelimit.interpret import interpret
 from ._displacements import doubled_up, moved_by
 from ._edges import HALF, Edge, inverse, written
 from ._layered import kernel_values
+from ._legs import Leg, fits
 from ._pair import Pair
 from ._plan import Numbers, example, join
 from ._slices import Slice, Tapes
@@ -98,7 +99,11 @@ def through(
     tapes = Tapes(one.tape, two.tape, along, second)
     ntk = 0.0 if "ntk" in wanted else None
     start = Slice(minus / 2, plus / 2, ntk, stage.sites, tapes, How(), go)
-    out = interpret(example(stage.body), start)
+    if stage.legs and fits(start):
+        waiting = Leg(start, interpreted=stage.legs == "interpreted")
+        out = interpret(example(stage.body), waiting).done
+    else:
+        out = interpret(example(stage.body), start)
     found = jnp.zeros_like(out.minus) if isinstance(out.ntk, float | int) else out.ntk
     return out.minus, out.above, found
 
@@ -166,9 +171,10 @@ def _pooled_tile(
     two: Side,
     moves: Int[Array, "count axes"],
     weights: Float[Array, " count"],
+    used: Int[Array, ""],
     go: Bool[Array, ""] | None,
 ) -> Sums:
-    """Sums over slices of these displacements, with these weights; the second images come twice around.
+    """Sums over slices of so many of these displacements, with these weights; the second images come twice around.
 
     Nothing behind a pool looks at 1 - rho. So where correlations have either sign, they are summed themselves: their
     mean is far smaller than they are, and would be lost in 1 - rho.
@@ -189,7 +195,7 @@ def _pooled_tile(
 
         first = jax.eval_shape(slice_, one, jax.eval_shape(moved, moves[0]), weights[0])
         blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), first)
-        done = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
+        done = jax.lax.fori_loop(jnp.int32(0), used, add, blank)
         return written(go, functools.partial(jax.tree.map, _summed), done)
 
     groups = one.end.shape[-1] // rows

@@ -12,7 +12,7 @@ tapes of `_edges.py`.
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -140,39 +140,55 @@ class Slice(State):
 
     def windowed(self, window: Window, width: int | None) -> Self:
         (root1, *one), (root2, *two) = self.tapes.raw()
+        parts = self.weighed(root1, root2)
+        total = lambda v: (box if self.go is not None else box_at_once)(v, window, self.sites)
+        parts = dataclasses.replace(
+            parts,
+            minus=total(parts.minus),
+            above=None if parts.above is None else total(parts.above),
+            ntk=parts.ntk if is_nothing(parts.ntk) else total(parts.ntk),
+            sites=window.out(self.sites),
+        )
+        taps = window.taps(len(self.sites))
+        out = parts.averaged(tapped(taps, *one), tapped(taps, *two))
+        if self.go is not None:
+            return out
+        minus, above = jax.lax.optimization_barrier((out.minus, out.above))
+        return out._but(minus=minus, above=above)
+
+    def weighed(self, weight1: Array_, weight2: Array_) -> Self:
+        """All times what belongs to either image: what is summed over windows or pixels."""
+        one, two = self.tapes.first(weight1), self.tapes.second(weight2)
+        weigh = lambda v: v if is_nothing(v) else v * one * two
+        return self._but(minus=weigh(self.minus), above=weigh(self.above), ntk=weigh(self.ntk))
+
+    def averaged(self, one: "Tapped", two: "Tapped") -> Self:
+        """The state behind a window, from sums over it."""
         first, second = self.tapes.first, self.tapes.second
 
-        def total(v: Any) -> Array_:
-            parts = v * first(root1) * second(root2)
-            return (box if self.go is not None else box_at_once)(parts, window, self.sites)
+        def mean(total: Any, one: Tapped, two: Tapped) -> Array_:
+            return total * first(one.over) * second(two.over)
 
-        def mean(total: Array_, one: Any, two: Any) -> Array_:
-            return total * first(one[0]) * second(two[0])
-
-        def gap(one: Any, two: Any) -> Array_:
-            count, value = window.taps(len(self.sites)), jnp.zeros((), self.minus.dtype)
-            shares1, shares2 = (
-                over_all[1].reshape(*over_all[0].shape[:-1], count, -1) for over_all in (one, two)
-            )
-            for o in range(count):
-                value = value + (first(shares1[..., o, :]) - second(shares2[..., o, :])) ** 2
+        def gap(one: Tapped, two: Tapped) -> Array_:
+            value = jnp.zeros((), self.minus.dtype)
+            for a, b in zip(one.shares, two.shares, strict=True):
+                value = value + (first(a) - second(b)) ** 2
             return value
 
-        def ends(low: Array_, high: Array_, one: Any, two: Any) -> Array_:
+        def ends(low: Array_, high: Array_, one: Tapped, two: Tapped) -> Array_:
             apart = gap(one, two)
             return nearer(mean(low, one, two) + apart, mean(high, one, two) + apart)
 
-        ntk = self.ntk if is_nothing(self.ntk) else mean(total(self.ntk), one, two)
-        out = self._but(ntk=ntk, sites=window.out(self.sites))
-        low, high = total(self.minus), None if self.above is None else total(self.above)
+        low, high = self.minus, self.above
+        ntk = self.ntk if is_nothing(self.ntk) else mean(self.ntk, one, two)
         if self.go is not None and high is not None:
             near = written(self.go, ends, low, high, one, two)
             minus = jnp.where(near < 0, 2 + near, near)
-            return out._but(minus=minus, above=jnp.where(near < 0, -near, 2 - near), near=near)
+            above = jnp.where(near < 0, -near, 2 - near)
+            return self._but(ntk=ntk, minus=minus, above=above, near=near)
         apart = gap(one, two)
-        found = [v if v is None else mean(v, one, two) + apart for v in (low, high)]
-        minus, above = found if self.go is not None else jax.lax.optimization_barrier(found)
-        return out._but(minus=minus, above=above)
+        minus, above = (v if v is None else mean(v, one, two) + apart for v in (low, high))
+        return self._but(ntk=ntk, minus=minus, above=above)
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         return self._mixed([*parts] if skip is None else [self, *parts])
@@ -229,6 +245,19 @@ class Slice(State):
         carry = {"minus": first.minus, "above": first.above, "ntk": first.ntk}
         done, _ = jax.lax.scan(again, carry, self.tapes.raw())
         return first._but(**done)
+
+
+class Tapped(NamedTuple):
+    """Of single images behind a window: the inverse of the deviation, and the share of each tap."""
+
+    over: Array_
+    shares: list[Array_]
+
+
+def tapped(taps: int, over: Array_, shares: Array_) -> Tapped:
+    """From what is on the tape."""
+    apart = shares.reshape(*over.shape[:-1], taps, -1)
+    return Tapped(over, [apart[..., o, :] for o in range(taps)])
 
 
 def nearer(minus: Array_, above: Array_) -> Array_:
