@@ -44,11 +44,11 @@ def pool(images, depth, pairs):
     first, seconds, values = timed(lambda: wl.kernels(net, x))
     entries = wl.cost(net, x).entries
     each = seconds / entries * 1e12
-    legs = any(found.legs for found in _trial._found.values())
-    _trial._found.clear()
+    by = "Triton" if any(found.legs for found in [*_trial._found.values()][-1:]) else "XLA"
     ratios = ", ".join(f"{each / bound:.1f} x {name}" for name, bound in BOUNDS.items())
     print(
-        f"global pool, {depth} layers, {images} images, tiles of {side}, by {'kernels of Triton' if legs else 'XLA'}: first call {first:.1f} s, "
+        f"global pool, {depth} layers, {images} images, tiles of {side}, by {by}: "
+        f"first call {first:.1f} s, "
         f"then {seconds:.3f} s; {each:.2f} ps each ({'reached' if each <= ASKED else 'missed'}: {ASKED:.0f}); {ratios}",
         flush=True,
     )
