@@ -26,7 +26,7 @@ from widelimit.interpret import State, is_zero
 from widelimit.layers import Window
 
 from ._edges import frame, unrolled
-from ._slices import Slice, Tapes, Tapped, is_nothing
+from ._slices import Slice, Tapes, is_nothing
 
 Array_ = Float[Array, "..."]
 Sides = tuple[Any, Any]  # what belongs to the first images, and to the second
@@ -221,11 +221,11 @@ def _run(leg: Leg, opening: Opening) -> Slice:
     def replay(sums: dict[str, Array_], read: Callable[[int, int], Array_]) -> dict[str, Array_]:
         """All layers for one pixel of a tile; `read` gives a number of single images, of a window's taps that one."""
 
-        def record(structure: Any, start: int, count: int) -> tuple[Tapped, list[Any]]:
+        def record(structure: Any, start: int, count: int) -> tuple[Any, list[Any]]:
             over, *rest = (read(k, 0) for k in range(start, start + count) if k != start + 1)
             shares = [read(start + 1, o) for o in range(numbers[start + 1].shape[2])]
             opened, *others = jax.tree.unflatten(structure, [over, shares, *rest])
-            return Tapped(*opened), others
+            return opened, others
 
         (one, ones_), (two, twos_) = (
             record(first, 0, len(ones)),

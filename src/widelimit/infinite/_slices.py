@@ -12,7 +12,7 @@ tapes of `_edges.py`.
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -149,8 +149,7 @@ class Slice(State):
             ntk=parts.ntk if is_nothing(parts.ntk) else total(parts.ntk),
             sites=window.out(self.sites),
         )
-        taps = window.taps(len(self.sites))
-        out = parts.averaged(tapped(taps, *one), tapped(taps, *two))
+        out = parts.averaged(one, two)
         if self.go is not None:
             return out
         minus, above = jax.lax.optimization_barrier((out.minus, out.above))
@@ -162,20 +161,25 @@ class Slice(State):
         weigh = lambda v: v if is_nothing(v) else v * one * two
         return self._but(minus=weigh(self.minus), above=weigh(self.above), ntk=weigh(self.ntk))
 
-    def averaged(self, one: "Tapped", two: "Tapped") -> Self:
-        """The state behind a window, from sums over it."""
+    def averaged(self, one: Sequence[Any], two: Sequence[Any]) -> Self:
+        """The state behind a window, from sums over it.
+
+        Args:
+            one: Of the first images, the inverse of the deviation and the shares of the taps: side by side, or a list.
+            two: The same of the second images.
+        """
         first, second = self.tapes.first, self.tapes.second
 
-        def mean(total: Any, one: Tapped, two: Tapped) -> Array_:
-            return total * first(one.over) * second(two.over)
+        def mean(total: Any, one: Sequence[Any], two: Sequence[Any]) -> Array_:
+            return total * first(one[0]) * second(two[0])
 
-        def gap(one: Tapped, two: Tapped) -> Array_:
+        def gap(one: Sequence[Any], two: Sequence[Any]) -> Array_:
             value = jnp.zeros((), self.minus.dtype)
-            for a, b in zip(one.shares, two.shares, strict=True):
+            for a, b in zip(shares_of(*one), shares_of(*two), strict=True):
                 value = value + (first(a) - second(b)) ** 2
             return value
 
-        def ends(low: Array_, high: Array_, one: Tapped, two: Tapped) -> Array_:
+        def ends(low: Array_, high: Array_, one: Any, two: Any) -> Array_:
             apart = gap(one, two)
             return nearer(mean(low, one, two) + apart, mean(high, one, two) + apart)
 
@@ -247,17 +251,12 @@ class Slice(State):
         return first._but(**done)
 
 
-class Tapped(NamedTuple):
-    """Of single images behind a window: the inverse of the deviation, and the share of each tap."""
-
-    over: Array_
-    shares: list[Array_]
-
-
-def tapped(taps: int, over: Array_, shares: Array_) -> Tapped:
-    """From what is on the tape."""
-    apart = shares.reshape(*over.shape[:-1], taps, -1)
-    return Tapped(over, [apart[..., o, :] for o in range(taps)])
+def shares_of(over: Array_, shares: Array_ | list[Array_]) -> list[Array_]:
+    """Those of each tap."""
+    if isinstance(shares, list):
+        return shares
+    apart = shares.reshape(*over.shape[:-1], -1, over.shape[-1])
+    return [apart[..., o, :] for o in range(apart.shape[-2])]
 
 
 def nearer(minus: Array_, above: Array_) -> Array_:
