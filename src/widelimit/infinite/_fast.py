@@ -19,7 +19,8 @@ from widelimit.interpret import interpret
 from ._displacements import doubled_up, moved_by
 from ._edges import HALF, Edge, inverse, written
 from ._layered import kernel_values
-from ._legs import Leg, fits
+from ._leg_kernel import fits
+from ._legs import Leg
 from ._pair import Pair
 from ._plan import Numbers, example, join
 from ._slices import Slice, Tapes

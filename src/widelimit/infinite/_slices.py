@@ -10,7 +10,6 @@ tapes of `_edges.py`.
 """
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -25,7 +24,8 @@ from widelimit.activations import Activation, Cov, How, second_moment, transform
 from widelimit.interpret import State, is_zero
 from widelimit.layers import Sites, Window
 
-from ._edges import frame, padded, unrolled, written
+from ._box import box, box_at_once
+from ._edges import unrolled, written
 
 Array_ = Float[Array, "..."]
 Read = Callable[[Any], Any]
@@ -271,37 +271,3 @@ def nearer(minus: Array_, above: Array_) -> Array_:
 def is_nothing(ntk: Array_ | float | None) -> bool:
     """Whether there is no tangent kernel, or none yet."""
     return ntk is None or isinstance(ntk, float)
-
-
-def box(value: Array_, window: Window, sites: Sites) -> Array_:
-    """Window sums, one axis at a time: XLA does not fuse them with what comes before, nor repeat it."""
-    around = window.padding == "circular"
-    for axis, (k, s, _, front, behind) in enumerate(frame(window, sites)):
-        size, stride = [1] * value.ndim, [1] * value.ndim
-        size[axis], stride[axis] = k, s
-        padding = [(0, 0)] * value.ndim
-        if around:
-            value = padded(value, axis, front, behind, around=True)
-        else:
-            padding[axis] = (front, behind)
-        zero = jnp.zeros((), value.dtype)
-        value = jax.lax.reduce_window(value, zero, jax.lax.add, size, stride, padding)
-    return value
-
-
-def box_at_once(value: Array_, window: Window, sites: Sites) -> Array_:
-    """The same for an accelerator: what is summed is written once, and its taps are read by what comes next."""
-    value = jax.lax.optimization_barrier(value)
-    frames = frame(window, sites)
-    for axis, (_, _, _, front, behind) in enumerate(frames):
-        value = padded(value, axis, front, behind, around=window.padding == "circular")
-    taps = [
-        value[
-            tuple(
-                slice(o, o + (n - 1) * s + 1, s)
-                for o, (_, s, n, _, _) in zip(offset, frames, strict=True)
-            )
-        ]
-        for offset in itertools.product(*(range(k) for k, *_ in frames))
-    ]
-    return sum(taps[1:], taps[0])

@@ -27,7 +27,7 @@ from widelimit._base.thresholds import (
 
 from ._displacements import dealt, displacements
 from ._fast import BRIEFLY, WELL, Programs, Side, Sums, going
-from ._legs import LEAST
+from ._leg_kernel import LEAST
 from ._plan import Numbers
 from ._stage import Stage
 from ._trial import preferred
