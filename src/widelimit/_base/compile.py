@@ -9,12 +9,13 @@ import jax
 
 from .thresholds import (
     CHEAP_COMPILATION,
+    LIGHT_COMPILATION,
     LIGHT_LONE_COMPILATION,
     LONE_COMPILATION,
-    WIDE_COMPILATION,
 )
 
 Options = tuple[tuple[str, bool | int | str], ...]
+_EVERY: Options = tuple((LONE_COMPILATION | LIGHT_LONE_COMPILATION | CHEAP_COMPILATION).items())
 
 
 @functools.cache
@@ -36,15 +37,22 @@ def on_host() -> contextlib.AbstractContextManager[Any]:
 @functools.cache
 def _known(options: Options) -> dict[str, bool | int | str]:
     """Those of some options, from the first on, that this release of XLA knows on the host."""
-    for number in range(len(options), 0, -1):
-        some = dict(options[:number])
-        try:
-            with on_host():
-                jax.jit(lambda x: x + 1, compiler_options=some)(0)
-        except Exception:  # whatever a release raises for an option that it does not know
-            continue
-        return some
-    return {}
+    if _compiles(_EVERY):  # one small program instead of one for each kind
+        return dict(options)
+    return next(
+        (dict(options[:n]) for n in range(len(options), 0, -1) if _compiles(options[:n])), {}
+    )
+
+
+@functools.cache
+def _compiles(options: Options) -> bool:
+    """Whether XLA compiles with these options on the host."""
+    try:
+        with on_host():
+            jax.jit(lambda x: x + 1, compiler_options=dict(options))(0)
+    except Exception:  # whatever a release raises for an option that it does not know
+        return False
+    return True
 
 
 class QuickJit:
@@ -93,18 +101,18 @@ def small_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...
     return LightJit(function, static_argnums, tuple(CHEAP_COMPILATION.items()))
 
 
-def wide_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
-    """Compile well, with the widest vectors; the first argument is static unless others are named."""
-    return LightJit(function, static_argnums, tuple(WIDE_COMPILATION.items()))
-
-
 def lone_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
-    """The same for one core: programs that run side by side (`abreast.py`), their loops not divided."""
+    """Compile well, for one core: programs that run side by side (`abreast.py`), their loops not divided."""
     return LightJit(function, static_argnums, tuple(LONE_COMPILATION.items()))
+
+
+def light_jit(function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0) -> LightJit:
+    """Compile with less time and memory: loops over plain arrays; the first argument is static unless others are."""
+    return LightJit(function, static_argnums, tuple(LIGHT_COMPILATION.items()))
 
 
 def light_lone_jit(
     function: Callable[..., Any], static_argnums: int | tuple[int, ...] = 0
 ) -> LightJit:
-    """For one core, with less time and memory: loops over plain arrays."""
+    """The same for one core."""
     return LightJit(function, static_argnums, tuple(LIGHT_LONE_COMPILATION.items()))

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from widelimit._base.abreast import abreast
-from widelimit._base.compile import lone_jit, quick_jit, wide_jit
+from widelimit._base.compile import light_jit, light_lone_jit, quick_jit
 from widelimit._base.passes import once_for_each_network
 from widelimit._base.thresholds import COARSE_ENTRIES, DEVICE_COARSE_ENTRIES
 from widelimit.activations import How
@@ -165,7 +165,7 @@ def coarse_images(
     return state, (*tape.pages,)
 
 
-_settled, _briefly_settled = (compiled(coarse_images) for compiled in (lone_jit, quick_jit))
+_settled, _briefly_settled = (compiled(coarse_images) for compiled in (light_lone_jit, quick_jit))
 
 
 def behind_pool(
@@ -238,7 +238,7 @@ def _blocks(
     return low, high, ntk
 
 
-_laid_out = wide_jit(_blocks, static_argnums=(0, 1, 2, 3))
+_laid_out = light_jit(_blocks, static_argnums=(0, 1, 2, 3))
 
 
 def coarse_side(coarse: Coarse, points: int) -> int:
