@@ -13,7 +13,6 @@ from jaxtyping import Array, Bool, Float, Int
 from widelimit._base.compile import lone_jit
 from widelimit.layers import Sites
 
-from ._edges import written
 from ._fast import Parts, Side, across, along, moved_side, through
 from ._stage import Stage
 
@@ -84,15 +83,19 @@ def coarse_sums(
     def put(total: Array_, value: Array_, move: Array) -> Array_:
         for offset in itertools.product(*map(range, coarse.pool)):
             part = value[tuple(slice(a, None, c) for a, c in zip(offset, coarse.pool, strict=True))]
-            away = (move + jnp.asarray(offset, jnp.int32)) // jnp.asarray(coarse.pool, jnp.int32)
-            place = away[0] - first_row, *(away[i] % sizes[i] for i in range(1, k))
+            # Nothing is negative here: no rules for signs, which would be most of the program.
+            away = jax.lax.div(
+                move + np.asarray(offset, np.int32), np.asarray(coarse.pool, np.int32)
+            )
+            around = jax.lax.rem(away, np.asarray(sizes, np.int32))
+            place = away[0] - first_row, *(around[i] for i in range(1, k))
             start = (*place, *(jnp.int32(0),) * (total.ndim - k))
             here = jax.lax.dynamic_slice(total, start, (*(1,) * k, *total.shape[k:]))
             total = jax.lax.dynamic_update_slice(total, here + part[(None,) * k], start)
         return total
 
     def add(i: Array, sums: Parts) -> Parts:
-        move, scale = written(go, lambda i: (moves[i], weights[i]), i)
+        move, scale = moves[i], weights[i]
         parts = slice_(moved(move), scale)
         return jax.tree.map(lambda t, v: put(t, v, move), sums, parts)
 

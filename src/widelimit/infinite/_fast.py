@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.compile import lone_jit, quick_jit
+from widelimit._base.compile import light_lone_jit, lone_jit, quick_jit
 from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.thresholds import SUMMED_ABREAST
 from widelimit.activations import How
@@ -260,18 +260,21 @@ class Programs(NamedTuple):
     behind: Any
 
     @classmethod
-    def by(cls, compiled: Callable[..., Any]) -> "Programs":
-        """All of them, compiled in this way."""
+    def by(
+        cls, compiled: Callable[..., Any], lightly: Callable[..., Any] | None = None
+    ) -> "Programs":
+        """All of them, compiled in this way; what runs once for many tiles in the second, if there is one."""
+        lightly = lightly or compiled
         return cls(
-            compiled(_side_of, static_argnums=0),
-            compiled(_twice_around, static_argnums=0),
+            lightly(_side_of, static_argnums=0),
+            lightly(_twice_around, static_argnums=0),
             compiled(_flat_tile, static_argnums=(0, 1, 2)),
             compiled(_pooled_tile, static_argnums=(0, 1, 2, 3)),
-            compiled(_behind, static_argnums=(0, 1, 2, 3)),
+            lightly(_behind, static_argnums=(0, 1, 2, 3)),
         )
 
 
-WELL, BRIEFLY = Programs.by(lone_jit), Programs.by(quick_jit)
+WELL, BRIEFLY = Programs.by(lone_jit, light_lone_jit), Programs.by(quick_jit)
 
 
 def going(programs: Programs | None = None) -> np.ndarray | None:
