@@ -57,7 +57,7 @@ class Doubt:
         lost = size.eps * _some(before)
         moved = lost / jnp.sqrt(2 * here + lost + size.tiny)
         angle = _mean(moved, minus.shape[1])
-        angle = angle.at[:, 0].set(jnp.where(same, 0, angle[:, 0]))
+        angle = jnp.where(same[:, None] & np.array([[True, False]]), 0, angle)
         return Doubt(angle, jnp.zeros_like(angle), jnp.zeros_like(angle))
 
     def joined(self, other: "Doubt | None") -> Self:

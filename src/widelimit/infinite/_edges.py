@@ -174,9 +174,9 @@ def inverse(total: Array_) -> Array_:
 
 
 def in_units(root: Array_, over: Array_, pixels: Sequence[int]) -> tuple[Array_, Array_]:
-    """Deviations and their inverses, in units of each image's largest: products of two leave the range of float32."""
-    largest = jax.lax.stop_gradient(jnp.max(root, axis=tuple(pixels), keepdims=True))
-    unit = jnp.where(largest > 0, largest, 1)
+    """Deviations and their inverses, in units of each image's mean: products of two leave the range of float32."""
+    mean = jax.lax.stop_gradient(jnp.mean(root, axis=tuple(pixels), keepdims=True))
+    unit = jnp.where(mean > 0, mean, 1)
     return root / unit, jnp.minimum(unit * over, 1e18)
 
 

@@ -240,7 +240,8 @@ def _refined(
     coarse = out.minus[:, pixels, pixels]
     close = (fine < SIMILAR) & (coarse > 0)
     minus = jnp.where(close, fine.astype(coarse.dtype), coarse)
-    return dataclasses.replace(out, minus=out.minus.at[:, pixels, pixels].set(minus))
+    same = np.eye(len(pixels), dtype=bool)[None]
+    return dataclasses.replace(out, minus=jnp.where(same, minus[:, :, None], out.minus))
 
 
 def _bounded(block: Pair, one: _Side, two: _Side, *, positive: bool) -> Pair:
