@@ -146,11 +146,11 @@ _ALONE = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 LIGHT_LONE_COMPILATION = LIGHT_COMPILATION | _ALONE
 
 # The same for programs that run long: vectors as wide as the processor has, also where XLA prefers half of that.
-# Loops are vectorised at LLVM's first level already; what it adds at others takes time, and none of it back.
-LONE_COMPILATION = {
-    "xla_cpu_prefer_vector_width": 512,
-    "xla_backend_optimization_level": 1,
-} | _ALONE
+LONE_COMPILATION = {"xla_cpu_prefer_vector_width": 512} | _ALONE
+
+# The same with LLVM's first level, which vectorises loops already: seven eighths of the time. Layers of blocks run as
+# fast, slices in single precision 5 % slower.
+LEAN_LONE_COMPILATION = LONE_COMPILATION | {"xla_backend_optimization_level": 1}
 
 # The same for programs of a GPU whose products of matrices take less time than the search for their fastest way.
 UNTUNED_COMPILATION = {"xla_gpu_autotune_level": 0}

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.compile import lone_jit
+from widelimit._base.compile import lean_lone_jit
 from widelimit.layers import Sites
 
 from ._fast import Parts, Side, across, along, moved_side, through
@@ -51,7 +51,7 @@ class Rows(NamedTuple):
         return cls(tuple(low for low, _ in ends), max(high - low for low, high in ends) + 1)
 
 
-@functools.partial(lone_jit, static_argnums=(0, 1, 2, 3))
+@functools.partial(lean_lone_jit, static_argnums=(0, 1, 2, 3))
 def coarse_sums(
     coarse: Coarse,
     wanted: tuple[str, ...],

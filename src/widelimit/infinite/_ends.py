@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.arrays import is_transformed
-from widelimit._base.compile import lone_jit, quick_jit
+from widelimit._base.compile import lean_lone_jit, quick_jit
 from widelimit._base.structured import Graphs, Masked
 from widelimit.interpret import interpret
 from widelimit.layers import Layer, Serial
@@ -63,7 +63,7 @@ def _as_images(_: tuple[()], one: Read, two: Read, meeting: Meeting) -> Images:
     return Images(from_pixels(x1, x2), meeting, extras1, extras2, None, sites)
 
 
-_met, _briefly_met = lone_jit(_as_images), quick_jit(_as_images)
+_met, _briefly_met = lean_lone_jit(_as_images), quick_jit(_as_images)
 
 
 def read(x: Any, dtype: str) -> Read:
@@ -110,7 +110,7 @@ def _answer(
     return tuple(v.astype(dtype).reshape(shape) for v in values)
 
 
-_answered, _briefly_answered = lone_jit(_answer), quick_jit(_answer)
+_answered, _briefly_answered = lean_lone_jit(_answer), quick_jit(_answer)
 
 
 def _equal(

@@ -100,24 +100,11 @@ class Tape:
 
 
 def _of_pairs(_: tuple[()], records: tuple[Any, Any], numbers: tuple[Any, Any]) -> tuple[Any, Any]:
-    one, two = (_picked(record, number) for record, number in zip(records, numbers, strict=True))
+    one, two = (
+        jax.tree.map(lambda a, number=number: _rows(a, number), record)
+        for record, number in zip(records, numbers, strict=True)
+    )
     return one, two
-
-
-def _picked(record: T, number: Int[Tensor, " pairs"]) -> T:
-    """The rows of every array; those of one shape are picked together, by one loop to be compiled."""
-    leaves, form = jax.tree.flatten(record)
-    kinds: dict[Any, list[int]] = {}
-    for place, leaf in enumerate(leaves):
-        kinds.setdefault((leaf.shape, leaf.dtype), []).append(place)
-    for places in kinds.values():
-        if len(places) == 1:
-            leaves[places[0]] = _rows(leaves[places[0]], number)
-            continue
-        rows = _rows(jnp.stack([leaves[place] for place in places], axis=1), number)
-        for i, place in enumerate(places):
-            leaves[place] = rows[:, i]
-    return jax.tree.unflatten(form, leaves)
 
 
 @jax.custom_jvp

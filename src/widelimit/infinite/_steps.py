@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from widelimit._base.compile import light_lone_jit, lone_jit, quick_jit
+from widelimit._base.compile import lean_lone_jit, light_lone_jit, quick_jit
 from widelimit._base.thresholds import WAITED_BYTES
 from widelimit.interpret import propagate
 from widelimit.layers import (
@@ -39,7 +39,7 @@ def _joined(form: Any, numbers: Any, state: S, pages: tuple[Page, ...] | None) -
 
 
 _step, _light_step, _brief_step = (
-    compiled(_joined) for compiled in (lone_jit, light_lone_jit, quick_jit)
+    compiled(_joined) for compiled in (lean_lone_jit, light_lone_jit, quick_jit)
 )
 
 
