@@ -135,7 +135,7 @@ def test_the_tiles_of_a_matrix_try_both_ways(monkeypatch):
     monkeypatch.setattr(_tiles, "preferred", preferred)
     monkeypatch.setattr(_spatial, "in_legs", lambda stage, *_: stage._replace(legs="interpreted"))
     for found, value in zip(wl.kernels(net, x), expected, strict=True):
-        np.testing.assert_allclose(found, value, rtol=1e-6)
+        np.testing.assert_allclose(found, value, rtol=1e-6, atol=1e-7)
     ((mine, plain),) = tried
     for found, value in zip(*map(jax.tree.leaves, (mine, plain)), strict=True):
-        np.testing.assert_allclose(found, value, rtol=1e-5)
+        np.testing.assert_allclose(found, value, rtol=1e-6, atol=1e-8)
