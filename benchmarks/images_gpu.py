@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 import widelimit as wl
-from widelimit.infinite import _stage, _tiles, _trial
+from widelimit.infinite import _stage, _tiles
 
 BOUNDS = {"one kernel for all layers": 2.0, "one for each layer": 3.3, "windows apart": 10.0}
 ASKED = 12.0
@@ -44,11 +44,9 @@ def pool(images, depth, pairs):
     first, seconds, values = timed(lambda: wl.kernels(net, x))
     entries = wl.cost(net, x).entries
     each = seconds / entries * 1e12
-    by = "Triton" if any(found.legs for found in [*_trial._found.values()][-1:]) else "XLA"
     ratios = ", ".join(f"{each / bound:.1f} x {name}" for name, bound in BOUNDS.items())
     print(
-        f"global pool, {depth} layers, {images} images, tiles of {side}, by {by}: "
-        f"first call {first:.1f} s, "
+        f"global pool, {depth} layers, {images} images, tiles of {side}: first call {first:.1f} s, "
         f"then {seconds:.3f} s; {each:.2f} ps each ({'reached' if each <= ASKED else 'missed'}: {ASKED:.0f}); {ratios}",
         flush=True,
     )

@@ -1,6 +1,7 @@
 """Networks on pixels against many-digit values, laws and refusals."""
 
 import collections
+import itertools
 import json
 import logging
 import pickle
@@ -18,6 +19,7 @@ from widelimit import testing
 from widelimit._base import watch
 from widelimit._base.compile import quick_jit
 from widelimit.infinite import (
+    _box,
     _choose,
     _displacements,
     _groups,
@@ -28,6 +30,7 @@ from widelimit.infinite import (
     _tiles,
 )
 from widelimit.infinite._fast import Programs
+from widelimit.layers import Window
 
 RECORDS = json.loads((GOLDEN / "spatial.json").read_text())
 CASES = {case["name"]: case for case in RECORDS["cases"]}
@@ -177,15 +180,43 @@ class TestLaws:
         )  # the same pixels, as a map
         assert close(wl.kernels(fast, images), wl.kernels(general, images))
 
-    def test_as_an_accelerator_computes_slices(self, images, monkeypatch):
-        for readout in ("flatten", "pool"):
-            net = wl.cnn(depth=2, readout=readout, b_std=0.3)
-            expected = wl.kernels(net, images)
-            with monkeypatch.context() as patch:
-                patch.setattr(_tiles, "BRIEFLY", Programs.by(quick_jit))
-                patch.setattr(_spatial, "BRIEFLY", _tiles.BRIEFLY)
-                patch.setattr(_tiles, "going", lambda programs=None: None)
-                assert close(wl.kernels(net, images), expected)
+    @pytest.mark.parametrize(
+        "net",
+        [
+            wl.cnn(depth=2, readout="flatten", b_std=0.3),
+            wl.cnn(depth=2, readout="pool", b_std=0.3),
+            wl.cnn(depth=2, readout="pool", padding="circular", activation="erf"),
+            wl.Conv(3)
+            >> wl.Residual(wl.Phi("gelu") >> wl.Conv((1, 2)))
+            >> wl.cnn(1, readout="pool"),
+        ],
+        ids=["flatten", "pool", "erf circular", "gelu residual"],
+    )
+    def test_as_an_accelerator_computes_slices(self, net, images, monkeypatch):
+        expected = wl.kernels(net, images)
+        single = images.astype(np.float32)
+        with monkeypatch.context() as patch:
+            patch.setattr(_tiles, "BRIEFLY", Programs.by(quick_jit))
+            patch.setattr(_spatial, "BRIEFLY", _tiles.BRIEFLY)
+            patch.setattr(_tiles, "going", lambda programs=None: None)
+            assert close(wl.kernels(net, images), expected)
+            for one, other in zip(wl.kernels(net, single), expected, strict=True):
+                np.testing.assert_allclose(one, other, atol=1e-6 * np.abs(other).max())
+
+    @pytest.mark.parametrize("padding", ["same", "valid", "circular"])
+    @pytest.mark.parametrize("sites", [(7,), (6, 5), (4, 3, 5)])
+    def test_windows_as_an_accelerator_sums_them(self, sites, padding, seed):
+        values = np.random.default_rng(seed).standard_normal((*sites, 2, 3))
+        for size, stride in ((1, 1), (2, 1), (3, 1), (3, 2), (2, 3)):
+            window = Window(size, stride, padding)
+            by_table = np.zeros((*window.out(sites), 2, 3))
+            for out in np.ndindex(*window.out(sites)):
+                reads = [t[i] for t, i in zip(window.tables(sites), out, strict=True)]
+                by_table[out] = sum(values[at] for at in itertools.product(*reads) if min(at) >= 0)
+            for rule in (_box.box_by_axes, _box.box_at_once):
+                with jax.enable_x64(True):
+                    found = rule(jnp.asarray(values), window, sites)
+                np.testing.assert_allclose(found, by_table, atol=1e-14)
 
     @pytest.mark.parametrize("readout", ["flatten", "pool"])
     def test_cores_share_a_tile(self, readout, seed, monkeypatch):

@@ -36,36 +36,29 @@ PATIENCE = 60  # seconds that quadratures may take, by estimate, without a warni
 PLANE_SECONDS = 5e-4  # of one processor for an entry's quadrature in the plane, well compiled
 
 BRIEF_BLOCK = 2**17  # pairs of pixels; up to here compiling a layer costs more than running it
-
 WAITED_BYTES = 2**23  # of an array of a block; from here layers are started one after the other
 BRIEF_MATRIX = 2**18  # the same where the block is the whole of what is asked for
 BRIEF_SLICES = 2**19  # pairs of pixels and layers; the same for slices
 
-SLICE_PAIRS = (
-    2**18
-)  # pairs of pixels in a slice; one array of it, a megabyte in float32, stays in the cache
+# pairs of pixels in a slice; one array of it, a megabyte in float32, stays in the cache
+SLICE_PAIRS = 2**18
 SLICE_SIDE = 32  # images; side of a tile of slices
-SLICE_ROWS = (
-    8  # images; rows of such a tile that go through all layers at once, in a core's own cache
-)
+# images; rows of such a tile that go through all layers at once, in a core's own cache
+SLICE_ROWS = 8
 FLAT_SIDE = 64  # images; side of a flattened tile, which consists of
 FLAT_GROUP = 16  # images; squares of this side, one after the other
-SUMMED_ABREAST = (
-    16  # shares in which pixels are summed: one long sum in single precision loses a digit
-)
+# shares in which pixels are summed: one long sum in single precision loses a digit
+SUMMED_ABREAST = 16
+# pixels that an accelerator sums up before it adds them to those of other slices
+SUMMED_TOGETHER = 8
 DIAGONAL_IMAGES = 128  # images that meet themselves at once
 SLICE_UNROLLED = 6  # repetitions; beyond, a loop compiles faster than it runs slower
-DEVICE_SLICE_PAIRS = (
-    2**22
-)  # pairs of pixels; on a GPU a slice must outweigh the start of its kernels
+# pairs of pixels; on a GPU a slice must outweigh the start of its kernels
+DEVICE_SLICE_PAIRS = 2**22
 DEVICE_SLICE_SIDE = 128  # images; side of a tile of slices there
 DEVICE_FLAT_PAIRS = 2**26  # pairs of pixels; a flattened tile, one slice, must fill a GPU by itself
 DEVICE_FLAT_SIDE = 512  # images; side of such a tile
 DEVICE_SLICE_UNROLLED = 16  # repetitions; a loop copies what it carries
-LEG_ENTRIES = (
-    2**33
-)  # pairs of pixels and layers; from here two ways of computing slices are tried on a GPU, with
-TRIED_SLICES = 4  # slices
 DEVICE_COARSE_ENTRIES = 2**26  # pairs of pixels behind the first pool in a tile of images on a GPU
 COARSE_ENTRIES = 2**22  # pairs of pixels behind the first pool in a tile of images
 BLOCK_ENTRIES = 2**23  # pairs of pixels in a tile of images
@@ -80,19 +73,16 @@ KEPT_BYTES = 2**29  # of what is known of single images; beyond, it is found ane
 
 FEW_FEATURES = 8  # features; up to here differences are cheaper than a matrix product
 CHEAP_DIFFERENCES = 2**21  # multiplications; below this the same holds for any number of features
-HOST_DIFFERENCES = (
-    2**13
-)  # multiplications; the same for NumPy, which writes every difference to memory
+# multiplications; the same for NumPy, which writes every difference to memory
+HOST_DIFFERENCES = 2**13
 # 1 - |rho|; below, a matrix product's rounding shows in deep networks (1e-12 at depth 100)
 NEARLY_PARALLEL = {"float64": 1e-3, "float32": 1e-2}
 PICKS = 8  # entries of a row; so many nearly parallel ones are repaired one by one
 
-REFINED = (
-    2**18
-)  # products; up to so many a pair of similar inputs is compared entry by entry behind a pool
-DOUBTED = (
-    8e-7  # of the kernels, by estimate, that rounding moves behind a pool; beyond, float64 is used
-)
+# products; up to so many a pair of similar inputs is compared entry by entry behind a pool
+REFINED = 2**18
+# of the kernels, by estimate, that rounding moves behind a pool; beyond, float64 is used
+DOUBTED = 8e-7
 SIMILAR = 1e-3  # 1 - rho of pooled pixels; below, it is computed from differences
 
 # --- profiles ----------------------------------------------------------------------------------------
@@ -101,10 +91,8 @@ NODES = 256  # Chebyshev nodes; enough for depth 200 and for residual branches o
 CUT_OFF = {"float64": 1e-15, "float32": 2e-8}  # relative; coefficients below are not used
 # relative; a profile with a larger error is not used
 CERTIFIED = {"float64": 1e-13, "float32": 1e-6}
-POWERS_ERROR = {
-    "float64": 2e-15,
-    "float32": 4e-7,
-}  # relative; a profile is summed in powers up to here
+# relative; a profile is summed in powers up to here
+POWERS_ERROR = {"float64": 2e-15, "float32": 4e-7}
 EQUAL_NORMS = 8  # units of rounding; squared norms that differ by less count as equal
 
 # --- Gaussian moments --------------------------------------------------------------------------------
@@ -113,9 +101,8 @@ VARIANCES = {
     "float64": (1e-307, 1e306),
     "float32": (1e-36, 1e36),
 }  # variances; formulas are evaluated between these, beyond them correlations have settled
-REPRESENTABLE = (
-    1e18  # second moments; beyond, and below its inverse, products are not left to float32
-)
+# second moments; beyond, and below its inverse, products are not left to float32
+REPRESENTABLE = 1e18
 DEFAULT_TERMS = 256  # terms of a Hermite series where variances are not known beforehand
 SHORT_SERIES = 128  # terms; a longer Hermite series is slower than a table
 MOST_TERMS = 1024  # terms; a longer series is slower than a quadrature
@@ -160,7 +147,6 @@ COMPILERS = 8  # threads that compile what will be needed
 COMPILED_AHEAD = 32  # programs of one function that are kept
 
 # --- finite networks ---------------------------------------------------------------------------------
-PATCH_ENTRIES = (
-    2**24
-)  # numbers in all patches of a batch; beyond, taps of a window are multiplied one by one
+# numbers in all patches of a batch; beyond, taps of a window are multiplied one by one
+PATCH_ENTRIES = 2**24
 MOST_TAPS = 64  # of a window; beyond, its convolution is left to XLA also on the host

@@ -4,6 +4,7 @@ import itertools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit.layers import Sites, Window
@@ -13,7 +14,7 @@ from ._edges import frame, padded
 Array_ = Float[Array, "..."]
 
 
-def box(value: Array_, window: Window, sites: Sites) -> Array_:
+def box_by_axes(value: Array_, window: Window, sites: Sites) -> Array_:
     """Window sums, one axis at a time: XLA does not fuse them with what comes before, nor repeat it."""
     around = window.padding == "circular"
     for axis, (k, s, _, front, behind) in enumerate(frame(window, sites)):
@@ -30,18 +31,34 @@ def box(value: Array_, window: Window, sites: Sites) -> Array_:
 
 
 def box_at_once(value: Array_, window: Window, sites: Sites) -> Array_:
-    """The same for an accelerator: what is summed is written once, and its taps are read by what comes next."""
+    """The same for an accelerator: what is summed is written once, and its taps are read by what comes next.
+
+    A tap reads a pixel in any case, beyond the edge one that does not count: behind a `pad` XLA reads pair by pair.
+    Places are computed, since a table of them would be read for each entry.
+    """
     value = jax.lax.optimization_barrier(value)
-    frames = frame(window, sites)
-    for axis, (_, _, _, front, behind) in enumerate(frames):
-        value = padded(value, axis, front, behind, around=window.padding == "circular")
-    taps = [
-        value[
-            tuple(
-                slice(o, o + (n - 1) * s + 1, s)
-                for o, (_, s, n, _, _) in zip(offset, frames, strict=True)
-            )
-        ]
-        for offset in itertools.product(*(range(k) for k, *_ in frames))
+    axes = [
+        [_read(n, s, count, o - front, around=window.padding == "circular") for o in range(k)]
+        for n, (k, s, count, front, _) in zip(sites, frame(window, sites), strict=True)
     ]
-    return sum(taps[1:], taps[0])
+    total = []
+    for taps in itertools.product(*axes):
+        tap = value.at[jnp.ix_(*(at for at, _ in taps))].get(mode="promise_in_bounds")
+        for axis, (_, inside) in enumerate(taps):
+            if inside is not None:
+                tap = jnp.where(inside.reshape(-1, *(1,) * (tap.ndim - 1 - axis)), tap, 0)
+        total.append(tap)
+    return sum(total[1:], total[0])
+
+
+def _read(
+    n: int, stride: int, count: int, ahead: int, *, around: bool
+) -> tuple[Array, Array | None]:
+    """Along one axis of n pixels, which of them a tap reads, and where it reads one at all (None: everywhere)."""
+    at = jax.lax.iota(np.int32, count) * stride + ahead
+    first, last = ahead, (count - 1) * stride + ahead
+    if first >= 0 and last < n:
+        return at, None
+    if around:
+        return jnp.remainder(at, n), None
+    return jnp.clip(at, 0, n - 1), (at >= 0) & (at < n)

@@ -98,7 +98,8 @@ class Edge(State):
         shares = HALF * over[..., None, :] * parts
         if self.dtype == "float32":
             root, over = in_units(root, over, range(len(self.sites)))
-        self._write((root, over, shares.reshape(*shares.shape[:-2], -1)))
+        beside = shares.reshape(*shares.shape[:-2], -1)
+        self._write((root, over, shares_of(over, beside) if self.go is None else beside))
         return self._of(total / window.taps(len(self.sites)), window.out(self.sites))
 
     def localised(self) -> Self:
@@ -197,6 +198,14 @@ def padded(value: Array_, axis: int, front: int, behind: int, *, around: bool) -
         return jnp.take(value, np.arange(-front, n + behind) % n, axis=axis)
     config = [(front, behind, 0) if a == axis else (0, 0, 0) for a in range(value.ndim)]
     return jax.lax.pad(value, jnp.zeros((), value.dtype), config)
+
+
+def shares_of(over: Array_, shares: Array_ | list[Array_]) -> list[Array_]:
+    """Those of each tap: side by side where a CPU copies them in long runs, already apart on an accelerator."""
+    if isinstance(shares, list):
+        return shares
+    apart = shares.reshape(*over.shape[:-1], -1, over.shape[-1])
+    return [apart[..., o, :] for o in range(apart.shape[-2])]
 
 
 def taps(value: Array_, window: Window, sites: Sites) -> Array_:

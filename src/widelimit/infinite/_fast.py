@@ -12,15 +12,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from widelimit._base.compile import light_lone_jit, lone_jit, quick_jit
 from widelimit._base.numerics import safe_divide, safe_sqrt
-from widelimit._base.thresholds import SUMMED_ABREAST
+from widelimit._base.thresholds import SUMMED_ABREAST, SUMMED_TOGETHER
 from widelimit.activations import How
 from widelimit.interpret import interpret
 
 from ._displacements import doubled_up, moved_by
 from ._edges import HALF, Edge, inverse, written
 from ._layered import kernel_values
-from ._leg_kernel import fits
-from ._legs import Leg
 from ._pair import Pair
 from ._plan import Numbers, example, join
 from ._slices import Slice, Tapes
@@ -100,11 +98,7 @@ def through(
     tapes = Tapes(one.tape, two.tape, along, second)
     ntk = 0.0 if "ntk" in wanted else None
     start = Slice(minus / 2, plus / 2, ntk, stage.sites, tapes, How(), go)
-    if stage.legs and fits(start):
-        waiting = Leg(start, interpreted=stage.legs == "interpreted")
-        out = interpret(example(stage.body), waiting).done
-    else:
-        out = interpret(example(stage.body), start)
+    out = interpret(example(stage.body), start)
     found = jnp.zeros_like(out.minus) if isinstance(out.ntk, float | int) else out.ntk
     return out.minus, out.above, found
 
@@ -172,22 +166,22 @@ def _pooled_tile(
     two: Side,
     moves: Int[Array, "count axes"],
     weights: Float[Array, " count"],
-    used: Int[Array, ""],
     go: Bool[Array, ""] | None,
 ) -> Sums:
-    """Sums over slices of so many of these displacements, with these weights; the second images come twice around.
+    """Sums over slices of these displacements, with these weights; the second images come twice around.
 
     Nothing behind a pool looks at 1 - rho. So where correlations have either sign, they are summed themselves: their
     mean is far smaller than they are, and would be lost in 1 - rho.
     """
     second = along if paired else across
     moved = lambda move: moved_side(stage, two, move, go)
+    kept = _some_summed if go is None else lambda v: v
 
     def slice_(one: Side, side: Side, scale: Array) -> Sums:
         minus, above, ntk = through(stage, wanted, one, side, second, go)
         parts = (minus, None, ntk) if above is None else (None, (above - minus) / 2, ntk)
         weight = along(one.end) * second(side.end * scale)
-        return jax.tree.map(lambda v: weight * v, parts)
+        return jax.tree.map(lambda v: kept(weight * v), parts)
 
     def some(one: Side) -> Sums:
         def add(i: Array, sums: Sums) -> Sums:
@@ -196,7 +190,7 @@ def _pooled_tile(
 
         first = jax.eval_shape(slice_, one, jax.eval_shape(moved, moves[0]), weights[0])
         blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), first)
-        done = jax.lax.fori_loop(jnp.int32(0), used, add, blank)
+        done = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
         return written(go, functools.partial(jax.tree.map, _summed), done)
 
     groups = one.end.shape[-1] // rows
@@ -205,6 +199,13 @@ def _pooled_tile(
     pick = lambda group: written(go, functools.partial(_rows_of, one, rows=rows), group)
     found = jax.lax.map(lambda group: some(pick(group)), jnp.arange(groups, dtype=jnp.int32))
     return jax.tree.map(lambda v: v.reshape(-1, v.shape[-1]), found)
+
+
+def _some_summed(parts: Array_) -> Array_:
+    """Over some pixels: an accelerator carries their sum from slice to slice, which is less to read and write."""
+    together = math.gcd(math.prod(parts.shape[:-2]), SUMMED_TOGETHER)
+    apart = jax.lax.optimization_barrier(parts).reshape(-1, together, *parts.shape[-2:])
+    return jnp.sum(apart, axis=1)
 
 
 def _summed(parts: Array_) -> Array_:

@@ -24,8 +24,8 @@ from widelimit.activations import Activation, Cov, How, second_moment, transform
 from widelimit.interpret import State, is_zero
 from widelimit.layers import Sites, Window
 
-from ._box import box, box_at_once
-from ._edges import unrolled, written
+from ._box import box_at_once, box_by_axes
+from ._edges import shares_of, unrolled, written
 
 Array_ = Float[Array, "..."]
 Read = Callable[[Any], Any]
@@ -140,37 +140,11 @@ class Slice(State):
 
     def windowed(self, window: Window, width: int | None) -> Self:
         (root1, *one), (root2, *two) = self.tapes.raw()
-        parts = self.weighed(root1, root2)
-        total = lambda v: (box if self.go is not None else box_at_once)(v, window, self.sites)
-        parts = dataclasses.replace(
-            parts,
-            minus=total(parts.minus),
-            above=None if parts.above is None else total(parts.above),
-            ntk=parts.ntk if is_nothing(parts.ntk) else total(parts.ntk),
-            sites=window.out(self.sites),
-        )
-        out = parts.averaged(one, two)
-        if self.go is not None:
-            return out
-        minus, above = jax.lax.optimization_barrier((out.minus, out.above))
-        return out._but(minus=minus, above=above)
-
-    def weighed(self, weight1: Array_, weight2: Array_) -> Self:
-        """All times what belongs to either image: what is summed over windows or pixels."""
-        one, two = self.tapes.first(weight1), self.tapes.second(weight2)
-        weigh = lambda v: v if is_nothing(v) else v * one * two
-        return self._but(minus=weigh(self.minus), above=weigh(self.above), ntk=weigh(self.ntk))
-
-    def averaged(self, one: Sequence[Any], two: Sequence[Any]) -> Self:
-        """The state behind a window, from sums over it.
-
-        Args:
-            one: Of the first images, the inverse of the deviation and the shares of the taps: side by side, or a list.
-            two: The same of the second images.
-        """
         first, second = self.tapes.first, self.tapes.second
+        box = box_by_axes if self.go is not None else box_at_once
+        total = lambda v: box(v * first(root1) * second(root2), window, self.sites)
 
-        def mean(total: Any, one: Sequence[Any], two: Sequence[Any]) -> Array_:
+        def mean(total: Array_, one: Sequence[Any], two: Sequence[Any]) -> Array_:
             return total * first(one[0]) * second(two[0])
 
         def gap(one: Sequence[Any], two: Sequence[Any]) -> Array_:
@@ -183,16 +157,16 @@ class Slice(State):
             apart = gap(one, two)
             return nearer(mean(low, one, two) + apart, mean(high, one, two) + apart)
 
-        low, high = self.minus, self.above
-        ntk = self.ntk if is_nothing(self.ntk) else mean(self.ntk, one, two)
+        ntk = self.ntk if is_nothing(self.ntk) else mean(total(self.ntk), one, two)
+        out = self._but(ntk=ntk, sites=window.out(self.sites))
+        low, high = total(self.minus), None if self.above is None else total(self.above)
         if self.go is not None and high is not None:
             near = written(self.go, ends, low, high, one, two)
             minus = jnp.where(near < 0, 2 + near, near)
-            above = jnp.where(near < 0, -near, 2 - near)
-            return self._but(ntk=ntk, minus=minus, above=above, near=near)
+            return out._but(minus=minus, above=jnp.where(near < 0, -near, 2 - near), near=near)
         apart = gap(one, two)
         minus, above = (v if v is None else mean(v, one, two) + apart for v in (low, high))
-        return self._but(ntk=ntk, minus=minus, above=above)
+        return out._but(minus=minus, above=above)
 
     def joined(self, skip: Scalar | None, parts: Sequence[Self]) -> Self:
         return self._mixed([*parts] if skip is None else [self, *parts])
@@ -249,14 +223,6 @@ class Slice(State):
         carry = {"minus": first.minus, "above": first.above, "ntk": first.ntk}
         done, _ = jax.lax.scan(again, carry, self.tapes.raw())
         return first._but(**done)
-
-
-def shares_of(over: Array_, shares: Array_ | list[Array_]) -> list[Array_]:
-    """Those of each tap."""
-    if isinstance(shares, list):
-        return shares
-    apart = shares.reshape(*over.shape[:-1], -1, over.shape[-1])
-    return [apart[..., o, :] for o in range(apart.shape[-2])]
 
 
 def nearer(minus: Array_, above: Array_) -> Array_:

@@ -32,7 +32,7 @@ from ._fast import BRIEFLY, WELL
 from ._plan import recalled, split, without_widths
 from ._precise import Tiles
 from ._stage import staged
-from ._tiles import batches, in_legs, started, tile_side
+from ._tiles import batches, started, tile_side
 
 _LABEL = "tiles of pairs of images"
 _AHEAD = 4  # tiles that are started before the first is waited for
@@ -101,9 +101,7 @@ def _sliced(
     symmetric = inputs.x2 is None
     n1, n2 = len(inputs.x1), len(inputs.x1 if symmetric else inputs.x2)
     side = tile_side(stage, max(n1, n2))
-    entries = cost_of(net, inputs).entries
-    programs = BRIEFLY if entries <= BRIEF_SLICES else WELL
-    stage = in_legs(stage, side, entries, str(inputs.dtype))
+    programs = BRIEFLY if cost_of(net, inputs).entries <= BRIEF_SLICES else WELL
     with jax.enable_x64(True):
         of = lambda x: batches(stage, numbers[0], np.asarray(x), side, programs)
         first = of(inputs.x1)

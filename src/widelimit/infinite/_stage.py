@@ -24,7 +24,6 @@ class Stage(NamedTuple):
         readout: "flatten", "mean" or "sum"; "parts" where pixels remain.
         sites: The sizes of the input's spatial axes.
         around: The sizes of the circles on which displacements wrap.
-        legs: "gpu" where what stands between two windows is a kernel of its own, "interpreted" to try it without one.
     """
 
     body: Form
@@ -32,7 +31,6 @@ class Stage(NamedTuple):
     readout: str
     sites: Sites
     around: Sites
-    legs: str = ""
 
 
 @once_for_each_network

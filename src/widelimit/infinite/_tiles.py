@@ -18,19 +18,15 @@ from widelimit._base.thresholds import (
     DEVICE_SLICE_SIDE,
     FLAT_GROUP,
     FLAT_SIDE,
-    LEG_ENTRIES,
     SLICE_PAIRS,
     SLICE_ROWS,
     SLICE_SIDE,
-    TRIED_SLICES,
 )
 
 from ._displacements import dealt, displacements
-from ._fast import BRIEFLY, WELL, Programs, Side, Sums, going
-from ._leg_kernel import LEAST
+from ._fast import BRIEFLY, WELL, Programs, Side, going
 from ._plan import Numbers
 from ._stage import Stage
-from ._trial import preferred
 
 Array_ = Float[Array, "..."]
 
@@ -46,14 +42,6 @@ def tile_side(stage: Stage, points: int) -> int:
         pairs, most = DEVICE_FLAT_PAIRS, DEVICE_FLAT_SIDE
     room = 2 ** int(math.log2(max(pairs // math.prod(stage.sites), 1)) / 2)
     return min(max(room, 8), most, least)
-
-
-def in_legs(stage: Stage, side: int, entries: int, dtype: str) -> Stage:
-    """The stage, its layers between windows as kernels of a GPU where that may serve tiles of this side."""
-    serves = stage.readout != "flatten" and len(stage.sites) == 2 and dtype == "float32"
-    if serves and side >= LEAST and entries >= LEG_ENTRIES and jax.default_backend() == "gpu":
-        return stage._replace(legs="gpu")
-    return stage
 
 
 class Batch(NamedTuple):
@@ -173,19 +161,13 @@ def _pooled(
     same, two = two is None, one if two is None else two
     go, n = going(programs), one.end.shape[-1]
     rows = n if go is None or paired else min(SLICE_ROWS, n)
+    given = stage, wanted, paired, rows, one, programs.twice_around(stage, two)
     shares = dealt(*displacements(stage.around, half=same), alone=programs is BRIEFLY)
-    twice = programs.twice_around(stage, two)
-
-    def sums(stage: Stage, moves: np.ndarray, weights: np.ndarray, used: int) -> Sums:
-        given = stage, wanted, paired, rows, one, twice, moves, weights.astype(one.end.dtype)
-        return programs.pooled_tile(*given, np.int32(used), go)
-
-    kind = wanted, one.end.shape, two.end.shape
-    if stage.legs:
-        ways = stage, stage._replace(legs="")
-        stage = preferred((*ways, *kind), ways, lambda way: sums(way, *shares[0], TRIED_SLICES))
-    calls = [functools.partial(sums, stage, *share, len(share[0])) for share in shares]
-    kind = *kind, stage, paired, rows, same, str(one.end.dtype), programs is WELL
+    calls = [
+        functools.partial(programs.pooled_tile, *given, moves, weights.astype(one.end.dtype), go)
+        for moves, weights in shares
+    ]
+    kind = *given[:4], same, one.end.shape, two.end.shape, str(one.end.dtype), programs is WELL
     parts = abreast(kind, calls)
     found = programs.behind(stage, wanted, same, paired, numbers, (one.q, two.q), parts)
     return lambda: tuple(map(np.asarray, found))
