@@ -43,13 +43,13 @@ BRIEF_SLICES = 2**19  # pairs of pixels and layers; the same for slices
 # pairs of pixels in a slice; one array of it, a megabyte in float32, stays in the cache
 SLICE_PAIRS = 2**18
 SLICE_SIDE = 32  # images; side of a tile of slices
-# images; rows of such a tile that go through all layers at once, in a core's own cache
-SLICE_ROWS = 8
+# pairs of pixels; so many rows of such a tile go through all layers at once, in a core's own cache
+SLICE_ROWS_PAIRS = 2**16
 FLAT_SIDE = 64  # images; side of a flattened tile, which consists of
 FLAT_GROUP = 16  # images; squares of this side, one after the other
 # shares in which pixels are summed: one long sum in single precision loses a digit
 SUMMED_ABREAST = 16
-# pixels that an accelerator sums up before it adds them to those of other slices
+# pixels that are summed up before they are added to those of other slices
 SUMMED_TOGETHER = 8
 DIAGONAL_IMAGES = 128  # images that meet themselves at once
 SLICE_UNROLLED = 6  # repetitions; beyond, a loop compiles faster than it runs slower

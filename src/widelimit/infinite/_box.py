@@ -14,24 +14,39 @@ from ._edges import frame, padded
 Array_ = Float[Array, "..."]
 
 
-def box_by_axes(value: Array_, window: Window, sites: Sites) -> Array_:
-    """Window sums, one axis at a time: XLA does not fuse them with what comes before, nor repeat it."""
-    around = window.padding == "circular"
-    for axis, (k, s, _, front, behind) in enumerate(frame(window, sites)):
-        size, stride = [1] * value.ndim, [1] * value.ndim
-        size[axis], stride[axis] = k, s
-        padding = [(0, 0)] * value.ndim
-        if around:
+def but_last(value: Array_, window: Window, sites: Sites) -> Array_:
+    """Sums over a window along all axes but the last, which `last` adds: two halves of what is summed.
+
+    A CPU writes one axis at a time: XLA does not fuse that with what comes before, nor repeat it. What comes next reads
+    the taps along the last axis side by side, padding included. A single axis is summed here.
+    """
+    frames, around = frame(window, sites), window.padding == "circular"
+    if around:
+        for axis, (_, _, _, front, behind) in enumerate(frames):
             value = padded(value, axis, front, behind, around=True)
-        else:
-            padding[axis] = (front, behind)
+    for axis, (k, s, _, front, behind) in enumerate(frames[:-1] or frames):
+        size, stride, padding = [1] * value.ndim, [1] * value.ndim, [(0, 0)] * value.ndim
+        size[axis], stride[axis] = k, s
+        if not around:
+            padding[axis] = front, behind
+            if axis == 0 and len(frames) > 1:
+                padding[len(frames) - 1] = frames[-1][3:]
         zero = jnp.zeros((), value.dtype)
         value = jax.lax.reduce_window(value, zero, jax.lax.add, size, stride, padding)
     return value
 
 
-def box_at_once(value: Array_, window: Window, sites: Sites) -> Array_:
-    """The same for an accelerator: what is summed is written once, and its taps are read by what comes next.
+def last(value: Array_, window: Window, sites: Sites) -> Array_:
+    """Sums over the window, from those along all axes but the last."""
+    if len(sites) == 1:
+        return value
+    axis, (k, s, count, _, _) = len(sites) - 1, frame(window, sites)[-1]
+    reads = [jax.lax.slice_in_dim(value, o, o + (count - 1) * s + 1, s, axis) for o in range(k)]
+    return sum(reads[1:], reads[0])
+
+
+def at_once(value: Array_, window: Window, sites: Sites) -> Array_:
+    """Sums over the window, for an accelerator: the array is written once, and its taps are read by what comes next.
 
     A tap reads a pixel in any case, beyond the edge one that does not count: behind a `pad` XLA reads pair by pair.
     Places are computed, since a table of them would be read for each entry.

@@ -103,14 +103,15 @@ def through(
     return out.minus, out.above, found
 
 
-def _rows_of(side: Side, group: Int[Array, ""], rows: int) -> Side:
-    """So many of the images: the group of this number."""
+def _in_groups(side: Side, rows: int) -> Side:
+    """So many of the images in a group; groups along a new first axis."""
     n = side.end.shape[-1]
 
     def cut(a: Array_, channels: int = 1) -> Array_:  # the last axis may hold taps as well
-        apart = a.reshape(*a.shape[: a.ndim - channels], -1, n, *a.shape[a.ndim - channels + 1 :])
-        some = jax.lax.dynamic_slice_in_dim(apart, group * rows, rows, axis=-channels)
-        return some.reshape(*a.shape[: a.ndim - channels], -1, *a.shape[a.ndim - channels + 1 :])
+        tail = a.shape[a.ndim - channels + 1 :]
+        apart = a.reshape(*a.shape[: a.ndim - channels], -1, n // rows, rows, *tail)
+        first = jnp.moveaxis(apart, -channels - 1, 0)
+        return first.reshape(n // rows, *a.shape[: a.ndim - channels], -1, *tail)
 
     return Side(cut(side.unit, 2), jax.tree.map(cut, side.tape), cut(side.end), side.q)
 
@@ -174,38 +175,57 @@ def _pooled_tile(
     mean is far smaller than they are, and would be lost in 1 - rho.
     """
     second = along if paired else across
-    moved = lambda move: moved_side(stage, two, move, go)
-    kept = _some_summed if go is None else lambda v: v
-
-    def slice_(one: Side, side: Side, scale: Array) -> Sums:
-        minus, above, ntk = through(stage, wanted, one, side, second, go)
-        parts = (minus, None, ntk) if above is None else (None, (above - minus) / 2, ntk)
-        weight = along(one.end) * second(side.end * scale)
-        return jax.tree.map(lambda v: kept(weight * v), parts)
-
-    def some(one: Side) -> Sums:
-        def add(i: Array, sums: Sums) -> Sums:
-            move, scale = written(go, lambda i: (moves[i], weights[i]), i)
-            return jax.tree.map(jnp.add, sums, slice_(one, moved(move), scale))
-
-        first = jax.eval_shape(slice_, one, jax.eval_shape(moved, moves[0]), weights[0])
-        blank = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), first)
-        done = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
-        return written(go, functools.partial(jax.tree.map, _summed), done)
-
     groups = one.end.shape[-1] // rows
-    if groups == 1:
-        return some(one)
-    pick = lambda group: written(go, functools.partial(_rows_of, one, rows=rows), group)
-    found = jax.lax.map(lambda group: some(pick(group)), jnp.arange(groups, dtype=jnp.int32))
-    return jax.tree.map(lambda v: v.reshape(-1, v.shape[-1]), found)
+    apart = _in_groups(one, rows)
+    group_of = lambda a, k: jax.lax.dynamic_index_in_dim(a, k, keepdims=False)
+
+    def slice_(some: Side, side: Side, scale: Array) -> Sums:
+        minus, above, ntk = through(stage, wanted, some, side, second, go)
+        parts = (minus, None, ntk) if above is None else (None, (above - minus) / 2, ntk)
+
+        def summed(parts: Sums, end1: Array_, end2: Array_) -> Sums:
+            weight = along(end1) * second(end2)
+            return jax.tree.map(lambda v: _some_summed(weight * v, at_once=go is None), parts)
+
+        return written(go, summed, parts, some.end, side.end * scale)
+
+    def add(i: Array, sums: Sums) -> Sums:
+        move, scale = written(go, lambda i: (moves[i], weights[i]), i)
+        side = moved_side(stage, two, move, go)
+
+        def add_group(k: Array, sums: Sums) -> Sums:
+            some = jax.tree.map(lambda a: group_of(a, k), apart._replace(q=()))
+            found = slice_(some, side, scale)
+            put = jax.lax.dynamic_update_index_in_dim
+            return jax.tree.map(lambda a, v: put(a, group_of(a, k) + v, k, 0), sums, found)
+
+        if groups == 1:
+            found = slice_(one, side, scale)
+            return jax.tree.map(lambda a, v: a + v[None], sums, found)
+        return jax.lax.fori_loop(jnp.int32(0), jnp.int32(groups), add_group, sums)
+
+    some, side = jax.eval_shape(
+        lambda: (
+            jax.tree.map(lambda a: a[0], apart._replace(q=())),
+            moved_side(stage, two, moves[0], go),
+        )
+    )
+    first = jax.eval_shape(slice_, some, side, weights[0])
+    blank = jax.tree.map(lambda v: jnp.zeros((groups, *v.shape), v.dtype), first)
+    done = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
+    rowwise = lambda v: jnp.moveaxis(v, 0, 1).reshape(v.shape[1], -1, v.shape[-1])
+    return written(go, functools.partial(jax.tree.map, _summed), jax.tree.map(rowwise, done))
 
 
-def _some_summed(parts: Array_) -> Array_:
-    """Over some pixels: an accelerator carries their sum from slice to slice, which is less to read and write."""
-    together = math.gcd(math.prod(parts.shape[:-2]), SUMMED_TOGETHER)
-    apart = jax.lax.optimization_barrier(parts).reshape(-1, together, *parts.shape[-2:])
-    return jnp.sum(apart, axis=1)
+def _some_summed(parts: Array_, *, at_once: bool) -> Array_:
+    """Over some pixels: their sum is carried from slice to slice, which is less to read and write."""
+    flat = parts.reshape(-1, *parts.shape[-2:])
+    together = math.gcd(len(flat), SUMMED_TOGETHER)
+    if at_once:
+        apart = jax.lax.optimization_barrier(flat).reshape(-1, together, *flat.shape[1:])
+        return jnp.sum(apart, axis=1)
+    each = len(flat) // together
+    return sum((flat[i * each : (i + 1) * each] for i in range(1, together)), flat[:each])
 
 
 def _summed(parts: Array_) -> Array_:

@@ -24,7 +24,7 @@ from widelimit.activations import Activation, Cov, How, second_moment, transform
 from widelimit.interpret import State, is_zero
 from widelimit.layers import Sites, Window
 
-from ._box import box_at_once, box_by_axes
+from ._box import at_once, but_last, last
 from ._edges import shares_of, unrolled, written
 
 Array_ = Float[Array, "..."]
@@ -141,11 +141,11 @@ class Slice(State):
     def windowed(self, window: Window, width: int | None) -> Self:
         (root1, *one), (root2, *two) = self.tapes.raw()
         first, second = self.tapes.first, self.tapes.second
-        box = box_by_axes if self.go is not None else box_at_once
-        total = lambda v: box(v * first(root1) * second(root2), window, self.sites)
+        write, read = (at_once, lambda v, *_: v) if self.go is None else (but_last, last)
+        total = lambda v: write(v * first(root1) * second(root2), window, self.sites)
 
         def mean(total: Array_, one: Sequence[Any], two: Sequence[Any]) -> Array_:
-            return total * first(one[0]) * second(two[0])
+            return read(total, window, self.sites) * first(one[0]) * second(two[0])
 
         def gap(one: Sequence[Any], two: Sequence[Any]) -> Array_:
             value = jnp.zeros((), self.minus.dtype)

@@ -19,7 +19,7 @@ from widelimit._base.thresholds import (
     FLAT_GROUP,
     FLAT_SIDE,
     SLICE_PAIRS,
-    SLICE_ROWS,
+    SLICE_ROWS_PAIRS,
     SLICE_SIDE,
 )
 
@@ -160,7 +160,8 @@ def _pooled(
     """Displacements, dealt out to the cores; of images with themselves half of them are enough."""
     same, two = two is None, one if two is None else two
     go, n = going(programs), one.end.shape[-1]
-    rows = n if go is None or paired else min(SLICE_ROWS, n)
+    most = SLICE_ROWS_PAIRS // (math.prod(stage.sites) * two.end.shape[-1])
+    rows = n if go is None or paired else min(2 ** int(math.log2(max(most, 1))), n)
     given = stage, wanted, paired, rows, one, programs.twice_around(stage, two)
     shares = dealt(*displacements(stage.around, half=same), alone=programs is BRIEFLY)
     calls = [
