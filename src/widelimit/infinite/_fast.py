@@ -113,7 +113,7 @@ def _in_groups(side: Side, rows: int) -> Side:
         first = jnp.moveaxis(apart, -channels - 1, 0)
         return first.reshape(n // rows, *a.shape[: a.ndim - channels], -1, *tail)
 
-    return Side(cut(side.unit, 2), jax.tree.map(cut, side.tape), cut(side.end), side.q)
+    return Side(cut(side.unit, 2), jax.tree.map(cut, side.tape), cut(side.end), cut(side.q))
 
 
 def _flat_tile(
@@ -177,9 +177,11 @@ def _pooled_tile(
     second = along if paired else across
     groups = one.end.shape[-1] // rows
     apart = _in_groups(one, rows)
-    group_of = lambda a, k: jax.lax.dynamic_index_in_dim(a, k, keepdims=False)
+    pick = functools.partial(jax.lax.dynamic_index_in_dim, keepdims=False)
+    group_of = lambda k: jax.tree.map(lambda a: pick(a, k), apart) if groups > 1 else one
 
-    def slice_(some: Side, side: Side, scale: Array) -> Sums:
+    def slice_(k: Array, side: Side, scale: Array) -> Sums:
+        some = group_of(k)
         minus, above, ntk = through(stage, wanted, some, side, second, go)
         parts = (minus, None, ntk) if above is None else (None, (above - minus) / 2, ntk)
 
@@ -194,27 +196,21 @@ def _pooled_tile(
         side = moved_side(stage, two, move, go)
 
         def add_group(k: Array, sums: Sums) -> Sums:
-            some = jax.tree.map(lambda a: group_of(a, k), apart._replace(q=()))
-            found = slice_(some, side, scale)
-            put = jax.lax.dynamic_update_index_in_dim
-            return jax.tree.map(lambda a, v: put(a, group_of(a, k) + v, k, 0), sums, found)
+            put = lambda a, v: jax.lax.dynamic_update_index_in_dim(a, pick(a, k) + v, k, 0)
+            return jax.tree.map(put, sums, slice_(k, side, scale))
 
-        if groups == 1:
-            found = slice_(one, side, scale)
-            return jax.tree.map(lambda a, v: a + v[None], sums, found)
-        return jax.lax.fori_loop(jnp.int32(0), jnp.int32(groups), add_group, sums)
+        if groups > 1:
+            return jax.lax.fori_loop(jnp.int32(0), jnp.int32(groups), add_group, sums)
+        return jax.tree.map(jnp.add, sums, slice_(jnp.int32(0), side, scale))
 
-    some, side = jax.eval_shape(
-        lambda: (
-            jax.tree.map(lambda a: a[0], apart._replace(q=())),
-            moved_side(stage, two, moves[0], go),
-        )
-    )
-    first = jax.eval_shape(slice_, some, side, weights[0])
-    blank = jax.tree.map(lambda v: jnp.zeros((groups, *v.shape), v.dtype), first)
+    first = lambda: slice_(jnp.int32(0), moved_side(stage, two, moves[0], go), weights[0])
+    lead = () if groups == 1 else (groups,)
+    blank = jax.tree.map(lambda v: jnp.zeros((*lead, *v.shape), v.dtype), jax.eval_shape(first))
     done = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(moves)), add, blank)
-    rowwise = lambda v: jnp.moveaxis(v, 0, 1).reshape(v.shape[1], -1, v.shape[-1])
-    return written(go, functools.partial(jax.tree.map, _summed), jax.tree.map(rowwise, done))
+    if groups > 1:
+        side_by_side = lambda v: jnp.moveaxis(v, 0, 1).reshape(v.shape[1], -1, v.shape[-1])
+        done = jax.tree.map(side_by_side, done)
+    return written(go, functools.partial(jax.tree.map, _summed), done)
 
 
 def _some_summed(parts: Array_, *, at_once: bool) -> Array_:
