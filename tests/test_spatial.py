@@ -22,6 +22,7 @@ from widelimit.infinite import (
     _box,
     _choose,
     _displacements,
+    _edges,
     _groups,
     _meet,
     _precise,
@@ -179,6 +180,17 @@ class TestLaws:
             body >> wl.Resize((4, 3)) >> wl.GlobalSumPool() >> wl.Dense()
         )  # the same pixels, as a map
         assert close(wl.kernels(fast, images), wl.kernels(general, images))
+
+    @pytest.mark.parametrize(("times", "written_out"), [(4, 12), (5, 2)])
+    @pytest.mark.parametrize("readout", [wl.Flatten(), wl.GlobalAvgPool()])
+    def test_repetitions_written_out_and_in_a_loop(
+        self, times, written_out, readout, images, monkeypatch
+    ):
+        monkeypatch.setattr(_edges, "SLICE_UNROLLED", written_out)
+        body = wl.Repeat(wl.Conv((3, 2), b_std=0.2) >> wl.Phi("abs"), times)
+        found = wl.kernels(body >> readout >> wl.Dense(), images)
+        by_blocks = body >> wl.Resize((4, 3)) >> readout >> wl.Dense()
+        assert close(found, wl.kernels(by_blocks, images))
 
     @pytest.mark.parametrize(
         "net",

@@ -134,7 +134,7 @@ class Edge(State):
         if times == 0:
             return self
         first = step(self)
-        if times <= unrolled() or first.sites != self.sites:
+        if not stacked(times, self.sites, first.sites):
             for _ in range(times - 1):
                 first = step(first)
             return first
@@ -163,8 +163,13 @@ def written(go: Bool[Array, ""] | None, f: Callable[..., T], *given: Any) -> T:
     return jax.lax.cond(go, once, never, *given)
 
 
+def stacked(times: int, before: Sites, after: Sites) -> bool:
+    """Whether the records of all repetitions but the first are one, with a new first axis."""
+    return times > 2 and before == after
+
+
 def unrolled() -> int:
-    """Up to how many repetitions are written out."""
+    """Up to how many repetitions slices are written out."""
     return SLICE_UNROLLED if jax.default_backend() == "cpu" else DEVICE_SLICE_UNROLLED
 
 

@@ -25,7 +25,7 @@ from widelimit.interpret import State, is_zero
 from widelimit.layers import Sites, Window
 
 from ._box import at_once, but_last, last
-from ._edges import shares_of, unrolled, written
+from ._edges import shares_of, stacked, unrolled, written
 
 Array_ = Float[Array, "..."]
 Read = Callable[[Any], Any]
@@ -208,20 +208,26 @@ class Slice(State):
         if times == 0:
             return self
         first = step(self)
-        if times <= unrolled() or first.sites != self.sites:
+        if not stacked(times, self.sites, first.sites):
             for _ in range(times - 1):
                 first = step(first)
             return first
-
+        records = self.tapes.raw()
+        if times <= unrolled():
+            for i in range(times - 1):
+                one, two = jax.tree.map(lambda a, i=i: a[i], records)
+                first = step(first._but(tapes=self.tapes.inner(one, two)))
+            return dataclasses.replace(first, tapes=self.tapes)
         if is_nothing(first.ntk) and first.ntk is not None:
             first = first._but(ntk=jnp.zeros_like(first.minus))
 
         def again(carry: Any, records: Any) -> tuple[Any, None]:
-            out = step(self._but(**carry, tapes=self.tapes.inner(*records)))
+            one, two = written(self.go, lambda *sides: sides, *records)
+            out = step(self._but(**carry, tapes=self.tapes.inner(one, two)))
             return {"minus": out.minus, "above": out.above, "ntk": out.ntk}, None
 
         carry = {"minus": first.minus, "above": first.above, "ntk": first.ntk}
-        done, _ = jax.lax.scan(again, carry, self.tapes.raw())
+        done, _ = jax.lax.scan(again, carry, records)
         return first._but(**done)
 
 
