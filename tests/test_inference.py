@@ -405,6 +405,18 @@ def test_the_chain_rule_of_probabilities():
     )
 
 
+def test_evidence_of_images(seed, monkeypatch):
+    monkeypatch.setattr("widelimit.regression._family._PIXEL_PAIRS", 4**2 * 9**2)  # several tiles
+    rng = np.random.default_rng(seed)
+    x, y = rng.standard_normal((6, 3, 3, 1)), rng.standard_normal(6)
+    build = lambda w: wl.cnn(1, window=2, w_std=w)
+    fit = wl.fit_evidence(build, x, y, start={"w": 3.0}, noise=0.3, fit_noise=False)
+    value = lambda w: wl.log_marginal_likelihood(build(w), x, y, 0.3)
+    w = fit.parameters["w"]
+    assert fit.log_likelihood == pytest.approx(value(w))
+    assert value(w) >= max(value(w * 1.01), value(w / 1.01)) - 1e-12  # the slopes are right
+
+
 def test_noise_of_each_point():
     x, y, new = some(6), some(6, 2, seed=2), some(3, seed=1)
     noise = np.linspace(0.05, 0.9, 6)

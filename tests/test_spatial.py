@@ -30,7 +30,7 @@ from widelimit.infinite import (
     _stages,
     _tiles,
 )
-from widelimit.infinite._fast import Programs
+from widelimit.infinite._programs import Programs
 from widelimit.layers import Window
 
 RECORDS = json.loads((GOLDEN / "spatial.json").read_text())
@@ -181,13 +181,15 @@ class TestLaws:
         )  # the same pixels, as a map
         assert close(wl.kernels(fast, images), wl.kernels(general, images))
 
-    @pytest.mark.parametrize(("times", "written_out"), [(4, 12), (5, 2)])
+    @pytest.mark.parametrize(
+        ("activation", "times", "written_out"), [("abs", 4, 12), ("abs", 5, 2), ("erf", 3, 12)]
+    )
     @pytest.mark.parametrize("readout", [wl.Flatten(), wl.GlobalAvgPool()])
     def test_repetitions_written_out_and_in_a_loop(
-        self, times, written_out, readout, images, monkeypatch
+        self, activation, times, written_out, readout, images, monkeypatch
     ):
         monkeypatch.setattr(_edges, "SLICE_UNROLLED", written_out)
-        body = wl.Repeat(wl.Conv((3, 2), b_std=0.2) >> wl.Phi("abs"), times)
+        body = wl.Repeat(wl.Conv((3, 2), b_std=0.2) >> wl.Phi(activation), times)
         found = wl.kernels(body >> readout >> wl.Dense(), images)
         by_blocks = body >> wl.Resize((4, 3)) >> readout >> wl.Dense()
         assert close(found, wl.kernels(by_blocks, images))
@@ -463,11 +465,15 @@ REFUSED = [
     (lambda x: wl.ntk(wl.mlp(depth=1), x), "Flatten"),
     (lambda x: wl.ntk(NET, x[:, 0, 0]), "slides a window over pixels"),
     (lambda x: wl.ntk(wl.cnn(1, window=5, padding="valid"), x), "larger than the image"),
-    (lambda x: wl.ntk(wl.cnn(1, window=(3,)), x), "1 axes"),
+    (lambda x: wl.ntk(wl.cnn(1, window=(3,)), x), "of 1 axes"),
     (lambda x: wl.ntk(NET, x, x[..., :1]), "channels must agree"),
     (lambda x: wl.ntk(NET, np.where(x > 1, np.nan, x)), "NaN"),
     (lambda x: wl.Masked(x, np.zeros((3, 4), bool)), "shape of the pixels"),
     (lambda x: wl.Graphs(x[:, 0], np.ones((3, 3, 2))), "not square"),
+    (lambda x: wl.Graphs(x[:, 0], np.full((3, 3, 3), np.nan)), "adjacency contains 27 NaN"),
+    (lambda x: wl.profile(NET), "depends on the angles between all"),
+    (lambda x: wl.fluctuations(NET, x), "corrections of finite width where a window"),
+    (lambda x: wl.gram(wl.Conv(3), x, store="never made"), "one number for each output"),
     (lambda x: wl.ntk(wl.Aggregate() >> NET, x[:, 0]), "Graphs"),
     (
         lambda x: wl.check(wl.Flatten() >> wl.Dense() >> wl.Flatten() >> wl.Phi("relu")),
@@ -490,6 +496,13 @@ def test_refused(images, number):
     attempt, words = REFUSED[number]
     with pytest.raises(ValueError, match=words):
         attempt(images)
+
+
+def test_an_answer_beyond_memory_is_refused(images, monkeypatch):
+    monkeypatch.setattr(_spatial, "memory", lambda: 1e5)
+    assert wl.ntk(NET, images).shape == (3, 3)
+    with pytest.raises(MemoryError, match=r"GlobalAvgPool\(\) before the last Dense"):
+        wl.ntk(wl.Conv(3) >> wl.Phi("relu") >> wl.Dense(), np.concatenate([images] * 9))
 
 
 def test_texts_shapes_and_latex():

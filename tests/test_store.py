@@ -5,6 +5,7 @@ import os
 import pickle
 import signal
 import time
+import types
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
@@ -42,6 +43,16 @@ def test_the_matrix_on_disk_is_the_matrix(folder):
     np.testing.assert_allclose(
         solved.x, np.linalg.solve(matrix + 0.1 * np.eye(23), v), rtol=1e-7, atol=1e-9
     )
+
+
+def test_tiles_of_images_take_about_a_minute(folder, monkeypatch):
+    images, net = X[:, :, None, None], wl.cnn(1, window=1)
+    cost = lambda _, x1, x2: types.SimpleNamespace(seconds=0.4 * len(x1) * len(x2))
+    monkeypatch.setattr("widelimit.regression._gram.cost", cost)
+    stored = wl.gram(net, images, store=folder)
+    assert stored.tile == 11  # half of 23
+    assert "StoredGram(23 x 23 float64, 6 of 6 tiles" in repr(stored)
+    np.testing.assert_allclose(stored.dense(), wl.ntk(net, images), rtol=1e-13)
 
 
 def test_any_map_and_any_share_of_the_tiles(folder):

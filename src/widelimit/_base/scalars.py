@@ -80,7 +80,7 @@ def as_count(value: Any, name: str, *, minimum: int = 0) -> int:
     """An integer that decides structure; 5.0 and "5" are refused rather than guessed."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(
-            f"{name} must be an integer, got {value!r} ({type(value).__name__}): it decides the "
+            f"{name} must be an integer, got {reprlib.repr(value)} ({type(value).__name__}): it decides the "
             "structure of the network. Write it without a decimal point."
         )
     count = int(value)

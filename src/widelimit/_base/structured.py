@@ -101,6 +101,8 @@ class Graphs(_Structured):
     def __init__(self, x: Any, adjacency: Any):
         self.x = as_plain(x, "x")
         self.adjacency = as_plain(adjacency, "adjacency")
+        check_real(self.adjacency, "adjacency")
+        check_finite(self.adjacency, "adjacency")
         if self.x.ndim != 3:
             raise ValueError(
                 f"Graphs need nodes with features: x of shape (n, nodes, channels), got {self.shape}."

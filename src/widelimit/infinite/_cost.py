@@ -80,18 +80,29 @@ def cost_of(net: Layer, inputs: Any) -> Cost:
     size = np.dtype(dtype).itemsize
     layers = max(facts(net).evaluated, 1)
     answer = n1 * n2 * math.prod(left) ** 2 * size
+    weight = _weight(net)
+    operations = weight * _OPERATIONS[dtype]
     if found is not None:
         each = math.prod(sites) * math.prod(found[0].around)
         entries, memory = pairs * each * layers, 12 * SLICE_PAIRS * size * cores()
-        seconds = entries * 1e-9 * _rate(_SLICES[dtype] / cores(), _DEVICE_SLICES[dtype])
-        return Cost(entries, entries * _OPERATIONS[dtype], memory + answer, seconds, "slices")
+        each = 1e-9 * weight * _rate(_SLICES[dtype] / cores(), _DEVICE_SLICES[dtype])
+        return Cost(entries, int(entries * operations), memory + answer, entries * each, "slices")
     entries = pairs * _block_entries(net, sites, inputs.x1.shape[-1])
     whole = math.prod(sites) ** 2
     groups = 12 * cores() * max(min(GROUP_BYTES, pairs * whole * size), whole * size)
     kept = min((n1 + (0 if inputs.x2 is None else n2)) * whole * size, KEPT_BYTES)
     memory = groups + kept + 4 * min(pairs * whole, COARSE_ENTRIES) * size
-    seconds = entries * 1e-9 * _rate(_BLOCKS[dtype], _DEVICE_BLOCKS[dtype])
-    return Cost(entries, entries * _OPERATIONS[dtype], memory + answer, seconds, "blocks")
+    each = 1e-9 * weight * _rate(_BLOCKS[dtype], _DEVICE_BLOCKS[dtype])
+    return Cost(entries, int(entries * operations), memory + answer, entries * each, "blocks")
+
+
+@once_for_each_network
+def _weight(net: Layer) -> float:
+    """What the mean activation takes, relu being 1: long formulas are not functions of the angle alone."""
+    weights = [
+        1.0 if act.angular is not None else 2 + 0.8 * act.cost for act in facts(net).activations
+    ]
+    return sum(weights) / max(len(weights), 1) or 1.0
 
 
 @once_for_each_network

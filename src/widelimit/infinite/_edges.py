@@ -40,6 +40,7 @@ class Edge(State):
         tape: What the slices will read; all signals of a network write into it.
         dtype: The dtype of the pairs, in which shares are kept.
         still: Whether only equal positions are wanted; otherwise what changes displacements refuses.
+        looped: Whether all repetitions are one loop, the first included; otherwise it comes by itself.
         seen: The windows that slid, and over how many pixels, for who wants to know.
         go: True, in a way that the compiler cannot know (`written`); None: do without.
     """
@@ -51,6 +52,7 @@ class Edge(State):
     tape: list[Any]
     dtype: str
     still: bool
+    looped: bool = False
     seen: list[tuple[Window, Sites]] = dataclasses.field(default_factory=list)
     go: Bool[Array, ""] | None = None
 
@@ -133,19 +135,23 @@ class Edge(State):
         """The first time as it comes; the others as one loop, where they leave the pixels as they are."""
         if times == 0:
             return self
+        if self.looped and times > 1:
+            return self._in_a_loop(step, times)
         first = step(self)
-        if not stacked(times, self.sites, first.sites):
-            for _ in range(times - 1):
-                first = step(first)
-            return first
+        if stacked(times, self.sites, first.sites):
+            return first._in_a_loop(step, times - 1)
+        for _ in range(times - 1):
+            first = step(first)
+        return first
 
+    def _in_a_loop(self, step: Callable[[Self], Self], times: int) -> Self:
         def again(q: Array_, _: None) -> tuple[Array_, list[Any]]:
             state = dataclasses.replace(self, q=q, tape=[])
             return step(state).q, state.tape
 
-        q, records = jax.lax.scan(again, first.q, None, length=times - 1)
+        q, records = jax.lax.scan(again, self.q, None, length=times)
         self.tape.append(records)
-        return first._of(q)
+        return self._of(q)
 
 
 def written(go: Bool[Array, ""] | None, f: Callable[..., T], *given: Any) -> T:

@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from widelimit._base.compile import light_lone_jit, lone_jit, quick_jit
 from widelimit._base.numerics import safe_divide, safe_sqrt
 from widelimit._base.thresholds import SUMMED_ABREAST, SUMMED_TOGETHER
 from widelimit.activations import How
@@ -43,7 +41,7 @@ class Side(NamedTuple):
     q: Array_
 
 
-def _side_of(stage: Stage, numbers: Numbers, x: Array_, go: Bool[Array, ""] | None) -> Side:
+def side_of(stage: Stage, numbers: Numbers, x: Array_, go: Bool[Array, ""] | None) -> Side:
     """What belongs to single images, once for each; x of shape (n, *sites, channels)."""
     k, channels = len(stage.sites), x.shape[-1]
     wide = jnp.moveaxis(x.astype(jnp.float64), 0, k)
@@ -52,7 +50,7 @@ def _side_of(stage: Stage, numbers: Numbers, x: Array_, go: Bool[Array, ""] | No
     unit = (wide / norm[..., None]).astype(x.dtype)
     tape: list[Any] = []
     still = stage.readout == "flatten"
-    start = Edge(square / channels, stage.sites, tape, str(x.dtype), still, go=go)
+    start = Edge(square / channels, stage.sites, tape, str(x.dtype), still, stage.looped, go=go)
     out = interpret(join(stage.body, numbers), start)
     pixels = tuple(range(len(out.sites)))
     if stage.readout == "flatten":
@@ -97,7 +95,7 @@ def through(
         minus, plus = minus + (a - b) ** 2, plus + (a + b) ** 2
     tapes = Tapes(one.tape, two.tape, along, second)
     ntk = 0.0 if "ntk" in wanted else None
-    start = Slice(minus / 2, plus / 2, ntk, stage.sites, tapes, How(), go)
+    start = Slice(minus / 2, plus / 2, ntk, stage.sites, tapes, How(), stage.looped, go)
     out = interpret(example(stage.body), start)
     found = jnp.zeros_like(out.minus) if isinstance(out.ntk, float | int) else out.ntk
     return out.minus, out.above, found
@@ -116,7 +114,7 @@ def _in_groups(side: Side, rows: int) -> Side:
     return Side(cut(side.unit, 2), jax.tree.map(cut, side.tape), cut(side.end), cut(side.q))
 
 
-def _flat_tile(
+def flat_tile(
     stage: Stage,
     wanted: tuple[str, ...],
     paired: bool,
@@ -133,10 +131,10 @@ def _flat_tile(
     minus, above = weight * minus + gap, None if above is None else weight * above + gap
     parts = minus, above, None if ntk is None else weight * ntk
     parts = written(go, functools.partial(jax.tree.map, _summed), parts)
-    return _behind(stage, wanted, False, paired, numbers, (one.q, two.q), [parts])
+    return behind(stage, wanted, False, paired, numbers, (one.q, two.q), [parts])
 
 
-def _twice_around(stage: Stage, side: Side) -> Side:
+def twice_around(stage: Stage, side: Side) -> Side:
     """Images whose displacements are slices: what belongs to pixels once around the circle, and again."""
     twice = lambda a: doubled_up(stage.around, a, 1)
     tape = jax.tree.map(twice, side.tape)
@@ -158,7 +156,7 @@ def moved_side(
     return Side(apart(unit, twice.unit, 2), tape, apart(end, twice.end), twice.q)
 
 
-def _pooled_tile(
+def pooled_tile(
     stage: Stage,
     wanted: tuple[str, ...],
     paired: bool,
@@ -238,7 +236,7 @@ def _summed(parts: Array_) -> Array_:
     return jnp.matmul(ones, sum(blocks[1:], blocks[0]), precision="highest").reshape(n1, n2)
 
 
-def _behind(
+def behind(
     stage: Stage,
     wanted: tuple[str, ...],
     folded: bool,
@@ -265,36 +263,3 @@ def _behind(
     pair = Pair(along(sizes[0]), second, minus, above, theta)
     out = interpret(join(stage.tail, numbers), pair)
     return kernel_values(out, wanted, out.size)
-
-
-class Programs(NamedTuple):
-    """What is compiled for a network: for single images, for tiles of either read-out, and for what stands behind."""
-
-    side_of: Any
-    twice_around: Any
-    flat_tile: Any
-    pooled_tile: Any
-    behind: Any
-
-    @classmethod
-    def by(
-        cls, compiled: Callable[..., Any], lightly: Callable[..., Any] | None = None
-    ) -> "Programs":
-        """All of them, compiled in this way; what runs once for many tiles in the second, if there is one."""
-        lightly = lightly or compiled
-        return cls(
-            lightly(_side_of, static_argnums=0),
-            lightly(_twice_around, static_argnums=0),
-            compiled(_flat_tile, static_argnums=(0, 1, 2)),
-            compiled(_pooled_tile, static_argnums=(0, 1, 2, 3)),
-            lightly(_behind, static_argnums=(0, 1, 2, 3)),
-        )
-
-
-WELL, BRIEFLY = Programs.by(lone_jit, light_lone_jit), Programs.by(quick_jit)
-
-
-def going(programs: Programs | None = None) -> np.ndarray | None:
-    """What makes a CPU write arrays where they are read twice (`written`); an accelerator would stop to ask."""
-    here = programs is BRIEFLY or jax.default_backend() == "cpu"
-    return np.asarray(True) if here else None

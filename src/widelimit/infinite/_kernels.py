@@ -6,6 +6,7 @@ from widelimit._base.arrays import is_traced
 from widelimit._base.scalars import as_scalar, concrete
 from widelimit._base.structured import Data
 from widelimit.describe import check
+from widelimit.interpret import facts
 from widelimit.layers import Layer
 
 from ._kernel import Kernels, matrices, prepare
@@ -111,6 +112,11 @@ def profile(net: Layer, variance: float = 1.0) -> Profile:
         16.0
     """
     check(net, ntk=False)
+    if facts(net).pixels:
+        raise ValueError(
+            "A profile is a function of the angle between two vectors; the kernel of a network that reads pixels "
+            "depends on the angles between all of them. Use widelimit.kernels(net, x)."
+        )
     q = concrete(as_scalar(variance))
     if q is None or not 0 < q < float("inf"):
         raise ValueError(

@@ -45,7 +45,7 @@ class Pair(State):
         how: How moments without a closed form are evaluated.
     """
 
-    question: ClassVar[str] = "the kernels"
+    question: ClassVar[str] = "kernels of vectors"
 
     q1: First
     q2: Second

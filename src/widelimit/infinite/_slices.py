@@ -68,6 +68,7 @@ class Slice(State):
         sites: The sizes of the spatial axes.
         tapes: What belongs to single images.
         how: How moments without closed form are evaluated.
+        looped: Whether all repetitions are one loop, the first included; otherwise it comes by itself.
         go: True, in a way that the compiler cannot know (`written`); None: do without.
         near: Both in one array, where they are written behind a window: the smaller, negative if it is $1+\rho$.
     """
@@ -80,6 +81,7 @@ class Slice(State):
     sites: Sites
     tapes: Tapes
     how: How = How()
+    looped: bool = False
     go: Bool[Array, ""] | None = None
     near: Array_ | None = None
 
@@ -207,28 +209,31 @@ class Slice(State):
     def repeated(self, step: Callable[[Self], Self], times: int) -> Self:
         if times == 0:
             return self
+        if self.looped and times > 1:
+            return self._in_a_loop(step, self.tapes.raw())
         first = step(self)
         if not stacked(times, self.sites, first.sites):
             for _ in range(times - 1):
                 first = step(first)
             return first
         records = self.tapes.raw()
-        if times <= unrolled():
-            for i in range(times - 1):
-                one, two = jax.tree.map(lambda a, i=i: a[i], records)
-                first = step(first._but(tapes=self.tapes.inner(one, two)))
-            return dataclasses.replace(first, tapes=self.tapes)
-        if is_nothing(first.ntk) and first.ntk is not None:
-            first = first._but(ntk=jnp.zeros_like(first.minus))
+        if times > unrolled():
+            return first._in_a_loop(step, records)
+        for i in range(times - 1):
+            one, two = jax.tree.map(lambda a, i=i: a[i], records)
+            first = step(first._but(tapes=self.tapes.inner(one, two)))
+        return dataclasses.replace(first, tapes=self.tapes)
 
+    def _in_a_loop(self, step: Callable[[Self], Self], records: tuple[Any, Any]) -> Self:
         def again(carry: Any, records: Any) -> tuple[Any, None]:
             one, two = written(self.go, lambda *sides: sides, *records)
             out = step(self._but(**carry, tapes=self.tapes.inner(one, two)))
             return {"minus": out.minus, "above": out.above, "ntk": out.ntk}, None
 
-        carry = {"minus": first.minus, "above": first.above, "ntk": first.ntk}
+        ntk = jnp.zeros_like(self.minus) if isinstance(self.ntk, float) else self.ntk
+        carry = {"minus": self.minus, "above": self.above, "ntk": ntk}
         done, _ = jax.lax.scan(again, carry, records)
-        return first._but(**done)
+        return self._but(**done)
 
 
 def nearer(minus: Array_, above: Array_) -> Array_:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from widelimit._base.arrays import Inputs, is_transformed
+from widelimit._base.machine import memory
 from widelimit._base.structured import Graphs, Masked
 from widelimit._base.thresholds import (
     BLOCK_ENTRIES,
@@ -28,9 +29,9 @@ from ._cost import cost_of
 from ._demand import demand, parted
 from ._ends import kernels_of, of_all_pairs
 from ._evaluate import Answer, Request
-from ._fast import BRIEFLY, WELL
 from ._plan import recalled, split, without_widths
 from ._precise import Tiles
+from ._programs import BRIEFLY, programs_for
 from ._stage import staged
 from ._tiles import batches, started, tile_side
 
@@ -45,6 +46,7 @@ def image_kernels(request: Request, inputs: Inputs) -> tuple[Answer, ...]:
         with jax.enable_x64(True):
             out = _traced(net, inputs.x1, inputs.x2, request.wanted, str(inputs.dtype))
         return tuple(m.astype(inputs.dtype) for m in out)
+    _refuse_beyond_memory(net, request.wanted, inputs)
     _warn_if_long(net, inputs)
     out = _sliced(net, request.wanted, inputs)
     if out is None:
@@ -74,6 +76,22 @@ def _in_blocks(
     return out
 
 
+def _refuse_beyond_memory(net: Layer, wanted: tuple[str, ...], inputs: Inputs) -> None:
+    """Before any work: an answer that this machine cannot hold."""
+    n1, left = len(inputs.x1), check_pixels(net, inputs.x1.shape[1:-1], inputs.x1.shape[-1])
+    shape = n1, n1 if inputs.x2 is None else len(inputs.x2), *(2 * left)
+    size, room = math.prod(shape) * len(wanted) * inputs.dtype.itemsize, memory()
+    if size <= room:
+        return
+    fix = "keep the matrix on disk: widelimit.gram(net, x, store=folder)."
+    if left:
+        fix = "put Flatten() or GlobalAvgPool() before the last Dense(), for one number for each pair of inputs."
+    raise MemoryError(
+        f"{len(wanted)} x {shape} numbers of {inputs.dtype} take {size / 2**30:.0f} GiB; this machine has "
+        f"{room / 2**30:.0f} GiB. Ask for fewer inputs at a time, or {fix}"
+    )
+
+
 def _warn_if_long(net: Layer, inputs: Inputs) -> None:
     pairs = len(inputs.x1) * len(inputs.x1 if inputs.x2 is None else inputs.x2)
     if pairs * math.prod(inputs.x1.shape[1:-1]) ** 2 < BLOCK_ENTRIES:
@@ -101,7 +119,7 @@ def _sliced(
     symmetric = inputs.x2 is None
     n1, n2 = len(inputs.x1), len(inputs.x1 if symmetric else inputs.x2)
     side = tile_side(stage, max(n1, n2))
-    programs = BRIEFLY if cost_of(net, inputs).entries <= BRIEF_SLICES else WELL
+    programs = BRIEFLY if cost_of(net, inputs).entries <= BRIEF_SLICES else programs_for(stage)
     with jax.enable_x64(True):
         of = lambda x: batches(stage, numbers[0], np.asarray(x), side, programs)
         first = of(inputs.x1)
@@ -137,7 +155,7 @@ def _sliced_diagonal(
     n = len(inputs.x1)
     side = min(tile_side(stage, n) ** 2, DIAGONAL_IMAGES, 2 ** math.ceil(math.log2(n)))
     entries = cost_of(net, inputs).entries * 2 // (n + 1)
-    programs = BRIEFLY if entries <= BRIEF_SLICES else WELL
+    programs = BRIEFLY if entries <= BRIEF_SLICES else programs_for(stage)
     with jax.enable_x64(True):
         x = np.asarray(inputs.x1)
         parts = [

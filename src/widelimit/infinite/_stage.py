@@ -24,6 +24,7 @@ class Stage(NamedTuple):
         readout: "flatten", "mean" or "sum"; "parts" where pixels remain.
         sites: The sizes of the input's spatial axes.
         around: The sizes of the circles on which displacements wrap.
+        looped: Whether repetitions are one loop, the first included: layers whose moments are long to compile.
     """
 
     body: Form
@@ -31,6 +32,7 @@ class Stage(NamedTuple):
     readout: str
     sites: Sites
     around: Sites
+    looped: bool
 
 
 @once_for_each_network
@@ -45,21 +47,25 @@ def staged(net: Layer, sites: Sites) -> tuple[Stage, Layer, Layer] | None:
     readout = kinds[type(layers[place])]
     if facts(tail).pixels or (readout != "flatten" and demand(net).own):
         return None
-    around = circles(body, sites, still=readout == "flatten")
-    if around is None:
+    found = circles(body, sites, still=readout == "flatten")
+    if found is None:
         return None
-    return Stage(split(body)[0], split(tail)[0], readout, sites, around), body, tail
+    return Stage(split(body)[0], split(tail)[0], readout, sites, *found), body, tail
 
 
-def circles(body: Layer, sites: Sites, *, still: bool) -> Sites | None:
-    """The circles on which the displacements of a body wrap; None where slices do not serve it."""
-    if any(not (act.closed_form or act.degree is not None) for act in facts(body).activations):
+def circles(body: Layer, sites: Sites, *, still: bool) -> tuple[Sites, bool] | None:
+    """The circles on which the displacements of a body wrap, and `Stage.looped`; None where slices do not serve it."""
+    activations = facts(body).activations
+    if any(not (act.closed_form or act.degree is not None) for act in activations):
         return None  # the general path chooses series by the variances that it meets
     seen: list[tuple[Window, Sites]] = []
-    walk = lambda q: interpret(body, Edge(q, sites, [], "float64", still, seen)).q
+    walk = lambda q: interpret(body, Edge(q, sites, [], "float64", still, seen=seen)).q
     try:
         with jax.enable_x64(True):
             jax.eval_shape(walk, jax.ShapeDtypeStruct((*sites, 1), np.float64))
     except ValueError:
         return None
-    return (1,) * len(sites) if still else room_for(sites, seen)
+    looped = all(act.angular is None for act in activations)
+    looped = looped and all(window.out(before) == before for window, before in seen)
+    around = (1,) * len(sites) if still else room_for(sites, seen)
+    return None if around is None else (around, looped)

@@ -29,19 +29,14 @@ from ._demand import demand
 from ._displacements import dealt, displacements
 from ._edges import written
 from ._ends import Pairs
-from ._fast import (
-    BRIEFLY,
-    WELL,
-    Parts,
-    Side,
-    going,
-)
+from ._fast import Parts, Side
 from ._images import Images
 from ._linear_map import Mapped, Size, enlarged, settled
 from ._masks import Extras
 from ._meet import Meeting, Page, Tape
 from ._pair import going as unknown
 from ._plan import Numbers, split
+from ._programs import BRIEFLY, WELL, going
 from ._stage import Stage, circles
 
 Array_ = Float[Array, "..."]
@@ -67,14 +62,14 @@ def coarsened(net: Layer, sites: Sites) -> tuple[Coarse, Layer, Layer] | None:
     fits = window.padding == "valid" and window.steps(len(sites)) == sizes
     if not fits or any(n % k for n, k in zip(sites, sizes, strict=True)):
         return None
-    around = circles(body, sites, still=False)
-    shrinks = check_pixels(body, sites) != sites
-    if around is None or shrinks:
+    found = circles(body, sites, still=False)
+    if found is None or check_pixels(body, sites) != sites:
         return None
+    around, looped = found
     room = tuple(-(-n // k) * k for n, k in zip(around, sizes, strict=True))
     if room != around and around == sites:  # circular windows: the circle must be that of the image
         return None
-    stage = Stage(split(body)[0], split(Serial())[0], "parts", sites, room)
+    stage = Stage(split(body)[0], split(Serial())[0], "parts", sites, room, looped)
     return Coarse(stage, sizes, math.prod(sizes) if pool.average else 1.0), body, rest
 
 

@@ -24,8 +24,9 @@ from widelimit._base.thresholds import (
 )
 
 from ._displacements import dealt, displacements
-from ._fast import BRIEFLY, WELL, Programs, Side, going
+from ._fast import Side
 from ._plan import Numbers
+from ._programs import BRIEFLY, Programs, going
 from ._stage import Stage
 
 Array_ = Float[Array, "..."]
@@ -69,10 +70,10 @@ def batches(
     split = stage.readout == "flatten" and jax.default_backend() == "cpu" and not paired
     rows = min(FLAT_GROUP, side) if split else side
     parts = [x[np.minimum(np.arange(i, i + rows), len(x) - 1)] for i in range(0, len(x), rows)]
-    go, many = going(programs), min(cores() if programs is WELL else 1, len(parts))
+    go, many = going(programs), min(1 if programs is BRIEFLY else cores(), len(parts))
     ask = lambda some: [programs.side_of(stage, numbers, part, go) for part in some]
     calls = [functools.partial(ask, parts[k::many]) for k in range(many)]
-    found = abreast((stage, parts[0].shape, str(x.dtype), programs is WELL), calls)
+    found = abreast((stage, parts[0].shape, str(x.dtype), programs is BRIEFLY), calls)
     sides = [found[k % many][k // many] for k in range(len(parts))]
     each = side // rows
     taken = [sides[i : i + each] for i in range(0, len(sides), each)]
@@ -120,8 +121,8 @@ def _flattened(
     other = one if two is None else two
     rows, columns = one.groups[0].end.shape[-1], 1 if paired else other.groups[0].end.shape[-1]
     places = [(a, b) for a, b in np.ndindex(one.used, other.used) if two is not None or a >= b]
-    many = min(cores() if programs is WELL else 1, len(places))
-    go, kind = going(programs), (stage, wanted, paired, rows, columns, programs is WELL)
+    many = min(1 if programs is BRIEFLY else cores(), len(places))
+    go, kind = going(programs), (stage, wanted, paired, rows, columns, programs is BRIEFLY)
 
     def call(share: list[tuple[int, int]]) -> list[tuple[Array_, ...]]:
         sides = [(one.groups[a], other.groups[b]) for a, b in share]
@@ -168,7 +169,7 @@ def _pooled(
         functools.partial(programs.pooled_tile, *given, moves, weights.astype(one.end.dtype), go)
         for moves, weights in shares
     ]
-    kind = *given[:4], same, one.end.shape, two.end.shape, str(one.end.dtype), programs is WELL
+    kind = *given[:4], same, one.end.shape, two.end.shape, str(one.end.dtype), programs is BRIEFLY
     parts = abreast(kind, calls)
     found = programs.behind(stage, wanted, same, paired, numbers, (one.q, two.q), parts)
     return lambda: tuple(map(np.asarray, found))

@@ -158,8 +158,9 @@ class State(abc.ABC):
     def refusal(self, event: str) -> ValueError:
         """The error for an operation that has no meaning here."""
         return ValueError(
-            f"There is no rule for {self.question} where {event}; {type(self).__name__} would need "
-            "one. Kernels of such a network may still exist: widelimit.ntk says."
+            f"There is no rule for {self.question} where {event}: the formulas that are built in end there. "
+            "Kernels, finite networks and training of this network may exist all the same; ask widelimit.kernels "
+            f"with inputs of its shape. (For authors of layers: {type(self).__name__} has no such rule.)"
         )
 
 

@@ -91,7 +91,7 @@ class Resized:
         """The number of axes must be that of the input."""
         if len(sites) == len(self.shape):
             return None
-        return f"its shape {self.shape} has {len(self.shape)} axes, the input {len(sites)}."
+        return f"its shape {self.shape} is for images of {len(self.shape)} axes, the input has {len(sites)}."
 
     def factors(self, sites: Sites) -> tuple[Matrix, ...]:
         """A matrix for each axis: half-pixel centres; when shrinking, the triangle is widened."""

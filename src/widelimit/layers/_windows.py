@@ -58,7 +58,7 @@ class Window:
         for name, given in (("window", self.size), ("stride", self.stride)):
             if isinstance(given, tuple) and len(given) != axes:
                 return (
-                    f"its {name} {given} has {len(given)} axes, the input {axes} "
+                    f"its {name} {given} is for images of {len(given)} axes, the input has {axes} "
                     f"({_by(sites)} pixels). Give one number for each, or a single one for all."
                 )
         sizes = spread_out(self.size, axes)

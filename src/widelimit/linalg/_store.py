@@ -86,6 +86,11 @@ class StoredGram:
             )
         return array
 
+    def __repr__(self) -> str:
+        tiles, dtype = len(self.places), self._array.dtype
+        there = f"{tiles - len(self.missing)} of {tiles} tiles"
+        return f"StoredGram({self.size} x {self.size} {dtype}, {there}, {self.folder})"
+
     @property
     def shape(self) -> tuple[int, int]:
         """(n, n)."""

@@ -138,7 +138,7 @@ def fit_evidence(
     Args:
         net: A network, each of whose non-zero numbers is fitted on its own; or a function of
             `start`'s names that builds one, such as `lambda w, b: mlp(3, w_std=w, b_std=b)`.
-        x: Points, shape (n, d).
+        x: Points, shape (n, d), or images (n, *spatial, channels).
         y: Targets, shape (n,) or (n, k).
         start: Where a function's arguments start; none of them 0.
         noise: Where $\sigma^2$ starts.
@@ -252,12 +252,15 @@ class _Search:
     def objective(self, logs: Float[np.ndarray, " q"]) -> tuple[float, Float[np.ndarray, " q"]]:
         """Minus the evidence, and its slopes."""
         numbers, noise = self.at(logs)
-        kernel = as_kernel(self.family.network(numbers), self.kernel)
+        kernel, x = prepare(self.family.network(numbers), self.kernel), self.problem.x
+        layout = getattr(self.problem.kernel, "layout", None)
+        if layout is not None:  # images that come as rows
+            kernel, x = kernel.of_rows(layout), x.reshape(-1, *layout)
         model = _model(dataclasses.replace(self.problem, kernel=kernel), noise)
         assert isinstance(model.factor, Cholesky)
         n, outputs = model.dual.shape
         weights = (model.dual @ model.dual.T - outputs * model.factor.solve(np.eye(n))) / 2
-        slopes = numbers * self.family.pull_back(self.kernel, numbers, self.problem.x, weights)
+        slopes = numbers * self.family.pull_back(self.kernel, numbers, x, weights)
         level = [noise * float(np.trace(weights))] if self.noise is None else []
         return -evidence(model), -np.append(slopes, level)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Hashable, Iterator
 
 import jax
@@ -13,6 +14,7 @@ from widelimit.infinite import prepare
 from widelimit.layers import Layer
 
 _TILE = 512  # rows of a tile whose derivative is taken: the state of all layers is kept
+_PIXEL_PAIRS = 2**20  # in a tile of images, for the same reason
 
 Numbers = Float[np.ndarray, " p"]
 
@@ -70,7 +72,7 @@ class Family:
         self,
         kind: str,
         numbers: Numbers,
-        x: Float[np.ndarray, "n d"],
+        x: Float[np.ndarray, "n ..."],
         weights: Float[np.ndarray, "n n"],
     ) -> Numbers:
         r"""The derivative of $\sum_{ij}w_{ij}K_{ij}$ in the numbers, symmetric w, by tiles."""
@@ -87,7 +89,7 @@ class Family:
         return total
 
     def slopes(
-        self, kind: str, numbers: Numbers, x: Float[np.ndarray, "n d"]
+        self, kind: str, numbers: Numbers, x: Float[np.ndarray, "n ..."]
     ) -> Float[np.ndarray, "n n p"]:
         """The derivatives of the kernel matrix in the numbers, by tiles."""
         out = np.zeros((len(x), len(x), len(numbers)))
@@ -121,10 +123,11 @@ def family_of(net: Layer) -> tuple[Family, Numbers]:
 
 
 def _tiles(
-    x: Float[np.ndarray, "n d"],
-) -> Iterator[tuple[slice, slice, Float[np.ndarray, "_ d"], Float[np.ndarray, "_ d"] | None]]:
+    x: Float[np.ndarray, "n ..."],
+) -> Iterator[tuple[slice, slice, Float[np.ndarray, "_ ..."], Float[np.ndarray, "_ ..."] | None]]:
     """Tiles on and below the diagonal, of one shape, so that two compilations serve all."""
-    n, tile = len(x), min(_TILE, len(x))
+    n = len(x)
+    tile = max(min(_TILE, n, math.isqrt(_PIXEL_PAIRS) // math.prod(x.shape[1:-1])), 1)
     filled = np.concatenate([x, np.repeat(x[:1], -n % tile, axis=0)])
     edges = [slice(i, min(i + tile, n)) for i in range(0, n, tile)]
     part = lambda edge: filled[edge.start : edge.start + tile]
@@ -141,8 +144,8 @@ def _pull_back(
     family: Family,
     kind: str,
     numbers: Traced,
-    x1: Float[Array, "a d"],
-    x2: Float[Array, "b d"] | None,
+    x1: Float[Array, "a ..."],
+    x2: Float[Array, "b ..."] | None,
     weights: Float[Array, "a c"],
 ) -> Traced:
     value = lambda at: (weights * prepare(family.network(at), kind)(x1, x2)).sum()
@@ -154,7 +157,7 @@ def _slopes(
     family: Family,
     kind: str,
     numbers: Traced,
-    x1: Float[Array, "a d"],
-    x2: Float[Array, "b d"] | None,
+    x1: Float[Array, "a ..."],
+    x2: Float[Array, "b ..."] | None,
 ) -> tuple[Float[Array, "a c"], ...]:
     return jax.jacfwd(lambda at: prepare(family.network(at), kind)(x1, x2))(numbers)

@@ -8,13 +8,16 @@ import numpy as np
 
 from widelimit._base.functions import digest
 from widelimit._base.watch import Watch
-from widelimit.infinite import PreparedKernel
+from widelimit.infinite import PreparedKernel, cost
 from widelimit.layers import Layer
 from widelimit.linalg import Job, StoredGram
 
 from ._kernel import Kernel, KernelLike, as_kernel
 
 Map = Callable[..., Iterable[object]]
+
+_MOST_ROWS, _FEWEST_ROWS = 1024, 8  # of a tile
+_TILE_SECONDS = 60.0  # that a run may lose when it is killed
 
 
 def gram(
@@ -25,7 +28,7 @@ def gram(
     kernel: KernelLike = "ntk",
     map: Map = map,
     share: tuple[int, int] = (0, 1),
-    tile: int = 1024,
+    tile: int | None = None,
     dtype: str | None = None,
     verbose: bool | None = None,
 ) -> StoredGram:
@@ -41,7 +44,7 @@ def gram(
         kernel: "ntk", "nngp", or a function of (x1, x2), x2=None standing for x1.
         map: What runs the tiles: the built-in `map`, that of a process pool, or of a cluster.
         share: (i, n): only every n-th of the missing tiles, from the i-th on; for an array of n jobs.
-        tile: The rows of a tile.
+        tile: The rows of a tile; None: 1024, or as many images as take about a minute.
         dtype: Of the stored entries; None: that of x.
         verbose: Whether progress is shown; None: where it takes longer than a minute.
 
@@ -68,6 +71,10 @@ def gram(
     if not 0 <= index < shares:
         raise ValueError(f"share is (i, n) with 0 <= i < n, got {share}.")
     kind = dtype or ("float32" if points.dtype == np.float32 else "float64")
+    if isinstance(function, PreparedKernel) and points.ndim > 2:
+        function.of_rows(points.shape[1:])  # refuses what is no matrix
+        tile = tile or _rows_of(function.net, points)
+    tile = tile or _MOST_ROWS
     stored = StoredGram(store, function, points, mark_of(function, points), tile=tile, dtype=kind)
     todo = stored.missing[index::shares]
     watch = Watch("tiles", len(todo), verbose)
@@ -75,6 +82,14 @@ def gram(
         watch(done)
     watch.close()
     return stored
+
+
+def _rows_of(net: Layer, images: np.ndarray) -> int:
+    """As many as take no longer than what one would lose."""
+    rows = min(_MOST_ROWS, len(images))
+    while rows > _FEWEST_ROWS and cost(net, images[:rows], images[:rows]).seconds > _TILE_SECONDS:
+        rows = max(rows // 2, _FEWEST_ROWS)
+    return rows
 
 
 def mark_of(kernel: Kernel, points: np.ndarray) -> str:
