@@ -3,8 +3,11 @@
 The networks of `tests/golden/spatial.json`, 76 of them, each with 50-digit kernels of small inputs; a line for each
 kind of layer, over all networks in which it stands. Errors are relative to the largest entry. Networks of finite width
 are drawn anew; the largest of all deviations of their mean from the limit, in standard errors, is that of some hundred
-numbers, and the root of the mean square says whether the limit is met: about 1.
-`python benchmarks/layers.py [--write benchmarks/layers.md]`: four minutes.
+numbers, and the root of the mean square says whether the limit is met: about 1. Attention weights of finite networks
+are random, which moves the mean by a multiple of 1/width, several standard errors for weights that are not bounded
+(relu), also in the lines of the layers beside them; the line of two widths is of twice the mean at twice the width
+less that at the width, from which it has gone.
+`python benchmarks/layers.py [--write benchmarks/layers.md]`: five minutes.
 """
 
 import argparse
@@ -24,6 +27,7 @@ from spatial_networks import network  # noqa: E402
 FILE = json.loads((HERE.parent / "tests" / "golden" / "spatial.json").read_text())
 SIMILAR = ("near duplicates pool then relu", "near duplicates gap then relu")  # 1e-8 is asked for
 KINDS = ("nngp", "ntk")
+ATTENTION, TWO_WIDTHS = "attention linear", "attention linear, two widths"
 
 
 def kinds(records):
@@ -68,15 +72,19 @@ def error(case, dtype):
     return worst
 
 
-def deviations(case, width, samples):
-    """Of both kernels of sampled networks, in standard errors."""
+def deviations(case, widths, samples):
+    """Of both kernels of sampled networks, in standard errors; of two widths, without what falls as 1/width."""
     x1, x = inputs(case, np.float32)
-    found = wl.monte_carlo_kernels(network(case["network"]), x, width=width, samples=samples)
+    net = network(case["network"])
+    draw = lambda key, n: wl.monte_carlo_kernels(net, x, width=n, samples=samples, key=key)
+    drawn = [draw(key, n) for key, n in enumerate(widths)]
+    factors = (1,) if len(widths) == 1 else (-1, 2)  # the second width is twice the first
     for kind in KINDS:
-        estimate, exact = getattr(found, kind), golden(case, kind)
-        mean, stderr = (
-            np.asarray(v)[: len(x1)].reshape(exact.shape) for v in (estimate.mean, estimate.stderr)
-        )
+        exact = golden(case, kind)
+        met = [(f, getattr(d, kind)) for f, d in zip(factors, drawn, strict=True)]
+        mean = sum(f * np.asarray(v.mean, float)[: len(x1)] for f, v in met)
+        square = sum((f * np.asarray(v.stderr, float)[: len(x1)]) ** 2 for f, v in met)
+        mean, stderr = mean.reshape(exact.shape), np.sqrt(square).reshape(exact.shape)
         known = stderr > 1e-6 * np.abs(exact).max()  # the others do not scatter
         yield ((mean - exact) / np.where(known, stderr, 1))[known]
 
@@ -93,11 +101,17 @@ def main():
     for number, case in enumerate(FILE["cases"], 1):
         print(f"\r{number} of {len(FILE['cases'])}: {case['name']:50}", end="", file=sys.stderr)
         name, errors = case["name"], (error(case, np.float64), error(case, np.float32))
-        z = list(deviations(case, options.width, options.samples))
-        for layer in {*kinds(case["network"]), "all"}:
+        layers, n = {*kinds(case["network"]), "all"}, options.width
+        z = list(deviations(case, (n,), options.samples))
+        for layer in layers:
             double[layer][name], single[layer][name] = errors
             for kind, some in zip(KINDS, z, strict=True):
                 scores[kind][layer][name] = some
+        if ATTENTION in layers:
+            z = deviations(case, (n, 2 * n), options.samples)
+            double[TWO_WIDTHS][name], single[TWO_WIDTHS][name] = errors
+            for kind, some in zip(KINDS, z, strict=True):
+                scores[kind][TWO_WIDTHS][name] = some
     print(file=sys.stderr)
     rows = [
         "| layer | networks | float64 | the two similar ones | float32 | nngp: largest z, rms | ntk: largest z, rms |",
