@@ -43,6 +43,7 @@ BRIEF_SLICES = 2**19  # pairs of pixels and layers; the same for slices
 # pairs of pixels in a slice; one array of it, a megabyte in float32, stays in the cache
 SLICE_PAIRS = 2**18
 SLICE_SIDE = 32  # images; side of a tile of slices
+FEW_IMAGES = 16  # along the innermost loop of slices
 # pairs of pixels; so many rows of such a tile go through all layers at once, in a core's own cache
 SLICE_ROWS_PAIRS = 2**16
 FLAT_SIDE = 64  # images; side of a flattened tile, which consists of

@@ -1,6 +1,5 @@
 """Which displacements there are, on which circles they wrap, and who computes them."""
 
-import math
 from collections.abc import Sequence
 
 import jax
@@ -60,10 +59,10 @@ def dealt(
     return [(moves[i : i + each], weights[i : i + each]) for i in parts]
 
 
-def doubled_up(around: Sites, a: Array_, tail: int) -> Array_:
+def doubled_up(around: Sites, a: Array_) -> Array_:
     """What belongs to pixels once around the circle, its empty places being 0, and again."""
     for i, room in enumerate(around):
-        axis = a.ndim - tail - len(around) + i
+        axis = a.ndim - 1 - len(around) + i
         n = a.shape[axis]
         config = [(0, room - n if b == axis else 0, 0) for b in range(a.ndim)]
         once = jax.lax.pad(a, jnp.zeros((), a.dtype), config)
@@ -72,11 +71,10 @@ def doubled_up(around: Sites, a: Array_, tail: int) -> Array_:
     return a
 
 
-def moved_by(around: Sites, a: Array_, move: Int[Array, " axes"], tail: int) -> Float[Array, "..."]:
+def moved_by(around: Sites, a: Array_, move: Int[Array, " axes"]) -> Float[Array, "..."]:
     """The pixels that lie by a displacement away, each row of them as one run of numbers: the last axis."""
-    k, before = len(around), a.ndim - tail - len(around)
-    each = math.prod(a.shape[a.ndim - tail :])
-    flat = a.reshape(*a.shape[: a.ndim - tail - 1], -1)
+    k, before, each = len(around), a.ndim - 1 - len(around), a.shape[-1]
+    flat = a.reshape(*a.shape[:-2], -1)
     starts, sizes = [jnp.uint32(0)] * flat.ndim, [*flat.shape]
     for i, room in enumerate(around):
         run = each if i == k - 1 else 1

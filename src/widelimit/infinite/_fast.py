@@ -29,7 +29,7 @@ class Side(NamedTuple):
     """A batch of images on its way through the body.
 
     Attributes:
-        unit: The pixels' directions, axes (*pixels, images, channels).
+        unit: The pixels' directions, a pixel's channels side by side: axes (*pixels, channels x images).
         tape: What the slices read.
         end: Shares of the read-out, axes (*pixels, images).
         q: The variance behind the read-out, shape (images,); where pixels remain, the largest of theirs.
@@ -47,7 +47,8 @@ def side_of(stage: Stage, numbers: Numbers, x: Array_, go: Bool[Array, ""] | Non
     wide = jnp.moveaxis(x.astype(jnp.float64), 0, k)
     square = jnp.sum(wide**2, axis=-1)
     norm = jnp.sqrt(jnp.where(square > 0, square, 1))
-    unit = (wide / norm[..., None]).astype(x.dtype)
+    unit = jnp.moveaxis((wide / norm[..., None]).astype(x.dtype), -1, -2)
+    unit = unit.reshape(*unit.shape[:-2], -1)
     tape: list[Any] = []
     still = stage.readout == "flatten"
     start = Edge(square / channels, stage.sites, tape, str(x.dtype), still, stage.looped, go=go)
@@ -88,10 +89,10 @@ def through(
     go: Bool[Array, ""] | None,
 ) -> Parts:
     """One slice through the body: 1 - rho, 1 + rho (or None), and the tangent kernel (or None)."""
-    u1, u2 = one.unit, two.unit
-    minus = plus = jnp.zeros((), u1.dtype)
-    for c in range(u1.shape[-1]):
-        a, b = along(u1[..., c]), second(u2[..., c])
+    minus = plus = jnp.zeros((), one.unit.dtype)
+    u1, u2 = (s.unit.reshape(*s.unit.shape[:-1], -1, s.end.shape[-1]) for s in (one, two))
+    for c in range(u1.shape[-2]):
+        a, b = along(u1[..., c, :]), second(u2[..., c, :])
         minus, plus = minus + (a - b) ** 2, plus + (a + b) ** 2
     tapes = Tapes(one.tape, two.tape, along, second)
     ntk = 0.0 if "ntk" in wanted else None
@@ -105,13 +106,11 @@ def _in_groups(side: Side, rows: int) -> Side:
     """So many of the images in a group; groups along a new first axis."""
     n = side.end.shape[-1]
 
-    def cut(a: Array_, channels: int = 1) -> Array_:  # the last axis may hold taps as well
-        tail = a.shape[a.ndim - channels + 1 :]
-        apart = a.reshape(*a.shape[: a.ndim - channels], -1, n // rows, rows, *tail)
-        first = jnp.moveaxis(apart, -channels - 1, 0)
-        return first.reshape(n // rows, *a.shape[: a.ndim - channels], -1, *tail)
+    def cut(a: Array_) -> Array_:  # the last axis may hold channels or taps as well
+        apart = a.reshape(*a.shape[:-1], -1, n // rows, rows)
+        return jnp.moveaxis(apart, -2, 0).reshape(n // rows, *a.shape[:-1], -1)
 
-    return Side(cut(side.unit, 2), jax.tree.map(cut, side.tape), cut(side.end), cut(side.q))
+    return jax.tree.map(cut, side)
 
 
 def flat_tile(
@@ -136,24 +135,18 @@ def flat_tile(
 
 def twice_around(stage: Stage, side: Side) -> Side:
     """Images whose displacements are slices: what belongs to pixels once around the circle, and again."""
-    twice = lambda a: doubled_up(stage.around, a, 1)
-    tape = jax.tree.map(twice, side.tape)
-    return Side(doubled_up(stage.around, side.unit, 2), tape, twice(side.end), side.q)
+    twice = functools.partial(doubled_up, stage.around)
+    return jax.tree.map(twice, side._replace(q=None))._replace(q=side.q)
 
 
 def moved_side(
     stage: Stage, twice: Side, move: Int[Array, " axes"], go: Bool[Array, ""] | None
 ) -> Side:
     """Images by a displacement away, copied in long runs."""
-
-    def runs(move: Int[Array, " axes"]) -> tuple[Array_, Any, Array_]:
-        at = lambda a, tail=1: moved_by(stage.around, a, move, tail)
-        return at(twice.unit, 2), jax.tree.map(at, twice.tape), at(twice.end)
-
-    apart = lambda run, a, tail=1: run.reshape(*run.shape[:-1], -1, *a.shape[a.ndim - tail :])
-    unit, tape, end = written(go, runs, move)
-    tape = jax.tree.map(apart, tape, twice.tape)
-    return Side(apart(unit, twice.unit, 2), tape, apart(end, twice.end), twice.q)
+    pixels = twice._replace(q=None)
+    runs = lambda move: jax.tree.map(lambda a: moved_by(stage.around, a, move), pixels)
+    apart = lambda run, a: run.reshape(*run.shape[:-1], -1, a.shape[-1])
+    return jax.tree.map(apart, written(go, runs, move), pixels)._replace(q=twice.q)
 
 
 def pooled_tile(

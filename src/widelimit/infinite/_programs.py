@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from widelimit._base.compile import lean_lone_jit, light_lone_jit, lone_jit, quick_jit
+from widelimit._base.thresholds import FEW_IMAGES
 from widelimit.interpret import facts
 
 from ._fast import behind, flat_tile, pooled_tile, side_of, twice_around
@@ -47,10 +48,15 @@ WELL, LEAN, BRIEFLY = (
 
 
 @functools.cache
-def programs_for(stage: Stage) -> Programs:
-    """Compiled well; where moments are long formulas rather than functions of the angle, lean: as fast, in a third."""
+def programs_for(stage: Stage, side: int) -> Programs:
+    """For tiles of this side: compiled well where loops are long and formulas short, otherwise lean.
+
+    All of LLVM's levels write loops over few images out, number by number, before they look for vectors: light
+    formulas then take five times as long. Moments that are not functions of the angle compile three times as long.
+    """
     activations = facts(example(stage.body)).activations
-    return WELL if all(act.angular is not None for act in activations) else LEAN
+    short = all(act.angular is not None for act in activations)
+    return WELL if short and stage.readout != "flatten" and side > FEW_IMAGES else LEAN
 
 
 def going(programs: Programs | None = None) -> np.ndarray | None:

@@ -119,7 +119,9 @@ def _sliced(
     symmetric = inputs.x2 is None
     n1, n2 = len(inputs.x1), len(inputs.x1 if symmetric else inputs.x2)
     side = tile_side(stage, max(n1, n2))
-    programs = BRIEFLY if cost_of(net, inputs).entries <= BRIEF_SLICES else programs_for(stage)
+    programs = (
+        BRIEFLY if cost_of(net, inputs).entries <= BRIEF_SLICES else programs_for(stage, side)
+    )
     with jax.enable_x64(True):
         of = lambda x: batches(stage, numbers[0], np.asarray(x), side, programs)
         first = of(inputs.x1)
@@ -155,7 +157,7 @@ def _sliced_diagonal(
     n = len(inputs.x1)
     side = min(tile_side(stage, n) ** 2, DIAGONAL_IMAGES, 2 ** math.ceil(math.log2(n)))
     entries = cost_of(net, inputs).entries * 2 // (n + 1)
-    programs = BRIEFLY if entries <= BRIEF_SLICES else programs_for(stage)
+    programs = BRIEFLY if entries <= BRIEF_SLICES else programs_for(stage, side)
     with jax.enable_x64(True):
         x = np.asarray(inputs.x1)
         parts = [
