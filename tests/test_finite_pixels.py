@@ -340,7 +340,10 @@ def _apply(net, drawn_for, x):
             lambda: _apply(wl.Conv(7, padding="valid") >> POOL, (4, 4, 2), IMAGES),
             "larger than the image",
         ),
-        (lambda: _apply(wl.Conv((3,)) >> POOL, (4, 4, 2), IMAGES), r"window \(3,\) is for images of 1 axes"),
+        (
+            lambda: _apply(wl.Conv((3,)) >> POOL, (4, 4, 2), IMAGES),
+            r"window \(3,\) is for images of 1 axes",
+        ),
         (
             lambda: _apply(wl.ConvLocal(2) >> POOL, (4, 2), np.ones((1, 5, 2))),
             r"weights for \(4,\) positions",
