@@ -40,7 +40,7 @@ def abreast(kind: Hashable, calls: Sequence[Callable[[], T]]) -> list[T]:
     _seen.add(kind)
     double, device = bool(jax.config.jax_enable_x64), jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
     rest: list[Future[T]] = [
-        _worker(os.getpid(), number).submit(_as_here, double, device, call)
+        _worker(os.getpid(), number % cores()).submit(_as_here, double, device, call)
         for number, call in enumerate(calls[len(head) :])
     ]
     return head + [future.result() for future in rest]

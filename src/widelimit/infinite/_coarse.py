@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -13,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from widelimit._base.compile import lean_lone_jit
 from widelimit.layers import Sites
 
+from ._displacements import dealt
 from ._fast import Parts, Side, across, along, moved_side, through
 from ._stage import Stage
 
@@ -38,17 +38,24 @@ class Rows(NamedTuple):
 
     Attributes:
         first: The first of them, for each share.
-        count: How many at most.
+        count: How many at most, whether half of the fine ones are dealt out or all.
     """
 
     first: tuple[int, ...]
     count: int
 
     @classmethod
-    def of(cls, shares: Sequence[tuple[np.ndarray, np.ndarray]], pool: int) -> "Rows":
-        """Those of these shares of displacements and weights."""
-        ends = [(int(m[:, 0].min()) // pool, -(-int(m[:, 0].max()) // pool)) for m, _ in shares]
-        return cls(tuple(low for low, _ in ends), max(high - low for low, high in ends) + 1)
+    def of(cls, around: Sites, pool: int, *, half: bool) -> "Rows":
+        """Those of fine displacements as they are dealt out."""
+        ends = {
+            some: [
+                (int(m[:, 0].min()) // pool, -(-int(m[:, 0].max()) // pool))
+                for m, _ in dealt(around, half=some)
+            ]
+            for some in (True, False)
+        }
+        count = max(high - low for low, high in ends[True] + ends[False]) + 1
+        return cls(tuple(low for low, _ in ends[half]), count)
 
 
 @functools.partial(lean_lone_jit, static_argnums=(0, 1, 2, 3))

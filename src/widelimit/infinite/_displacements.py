@@ -44,18 +44,19 @@ def displacements(
 
 
 def dealt(
-    moves: Int[np.ndarray, "count axes"],
-    weights: Float[np.ndarray, " count"],
-    *,
-    alone: bool = False,
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """As many equal parts as there are cores, filled up with nothing."""
+    around: Sites, *, half: bool, alone: bool = False
+) -> list[tuple[Int[np.ndarray, "count axes"], Float[np.ndarray, " count"]]]:
+    """Displacements and their weights in equal parts, filled up with nothing.
+
+    A part of half of them for each core, or for one; of all of them twice as many, which take the same programs.
+    """
     many = 1 if alone else cores()
-    each = -(-len(moves) // many)
-    fill = each * many - len(moves)
+    each = -(-len(displacements(around, half=True)[0]) // many)
+    moves, weights = displacements(around, half=half)
+    fill = -len(moves) % each
     moves = np.concatenate([moves, np.repeat(moves[-1:], fill, axis=0)])
     weights = np.concatenate([weights, np.zeros(fill)])
-    parts = range(0, each * many, each)
+    parts = range(0, len(moves), each)
     return [(moves[i : i + each], weights[i : i + each]) for i in parts]
 
 

@@ -26,7 +26,7 @@ from widelimit.layers import AvgPool, Layer, Pool, Serial, Sites, SumPool
 
 from ._coarse import Coarse, Rows, coarse_sums
 from ._demand import demand
-from ._displacements import dealt, displacements
+from ._displacements import dealt
 from ._edges import written
 from ._ends import Pairs
 from ._fast import Parts, Side
@@ -100,8 +100,8 @@ def first_sums(
     `alone`: each of those with itself only.
     """
     exchanged, n1 = two is None, one.end.shape[-1]
-    spread = dealt(*displacements(coarse.stage.around, half=exchanged))
-    rows = Rows.of(spread, coarse.pool[0])
+    spread = dealt(coarse.stage.around, half=exchanged)
+    rows = Rows.of(coarse.stage.around, coarse.pool[0], half=exchanged)
     wanted = ("nngp", "ntk") if "ntk" in kernels else ("nngp",)
     twice = WELL.twice_around(coarse.stage, one if two is None else two)
     given = coarse, wanted, alone, rows.count
@@ -113,7 +113,7 @@ def first_sums(
         for start, (moves, weights) in zip(rows.first, spread, strict=True)
     ]
     n2 = 1 if alone else twice.end.shape[-1]
-    parts = abreast((*given, str(dtype), one.end.shape, n2, exchanged), calls)
+    parts = abreast((*given, str(dtype), one.end.shape, n2), calls)
     number = np.arange(n1 * n2).reshape(n1, n2)
     first, second = np.repeat(np.arange(n1), n2), np.tile(np.arange(n2), n1)
     if exchanged and not alone:
@@ -205,32 +205,45 @@ def _blocks(
     fine = [n // c for n, c in zip(coarse.stage.sites, coarse.pool, strict=True)]
     places = np.stack(np.meshgrid(*map(np.arange, fine), indexing="ij"), -1).reshape(-1, k)
     away = (places[None] - places[:, None]) % np.array(room)  # (p', r', axes)
-    index = tuple(away[..., i] for i in range(k)) + tuple(places[:, None, i] for i in range(k))
+    index = np.broadcast_arrays(*np.moveaxis(away, -1, 0), *places.T[..., None])
+    index = tuple(i.astype(np.int32) for i in index)
 
-    def whole(given: tuple[Array_, ...]) -> Array_:
-        """All coarse displacements, from the rows of each share."""
-        blank = jnp.zeros(given[0].shape[1:], given[0].dtype)
-        found = [blank] * room[0]
-        for first_row, share in zip(rows.first, given, strict=True):
-            for i in range(rows.count):
-                row = (first_row + i) % room[0]
-                found[row] = share[i] if found[row] is blank else found[row] + share[i]
-        return jnp.stack(found)
+    def whole(*given: Array_) -> Array_:
+        """All coarse displacements, from the rows of each share; behind the last row comes the first."""
+        placed = []
+        for start, share in zip(rows.first, given, strict=True):
+            behind = room[0] - start
+            placed.append(_placed(share, start, room[0]))
+            if rows.count > behind:
+                placed.append(_placed(share[behind : behind + 1], 0, room[0]))
+        return sum(placed[1:], placed[0])
+
+    def met(total: Array_) -> Array_:
+        """From displacements to pairs of pixels, axes (p', r', n1, n2)."""
+        if not exchanged:
+            return total[index]
+        back = total[tuple(np.swapaxes(i, 0, 1) for i in index)]
+        return total[index] + (back if columns == 1 else jnp.swapaxes(back, -1, -2))
+
+    def turned(total: Array_) -> Array_:
+        """All pairs of images, an axis of its own, before pixels."""
+        return jnp.moveaxis(total.reshape(*total.shape[:2], -1), 2, 0) / coarse.scale**2
 
     def block(given: tuple[Any, ...]) -> Any:
         if given[0] is None:
             return None
-        total = whole(given)[index]  # (p', r', n1, n2)
-        flat = total.reshape(*total.shape[:2], -1)
-        found = flat[:, :, first * columns + second]
-        if exchanged:
-            back = second * columns + first if columns > 1 else first
-            found = found + jnp.swapaxes(flat[:, :, back], 0, 1)
-        turned = lambda v: jnp.moveaxis(v, 2, 0) / coarse.scale**2
-        return written(unknown(found), turned, found)
+        go = unknown(given[0])
+        found = written(go, turned, written(go, met, written(go, whole, *given)))
+        return found[first * columns + second] if exchanged else found
 
     low, high, ntk = map(block, zip(*parts, strict=True))
     return low, high, ntk
+
+
+def _placed(share: Array_, start: int, rows: int) -> Array_:
+    """As a part of so many rows, from this one on, the others 0; what is beyond them is cut off."""
+    around = [(start, rows - start - len(share), 0), *[(0, 0, 0)] * (share.ndim - 1)]
+    return jax.lax.pad(share, jnp.zeros((), share.dtype), around)
 
 
 _laid_out = light_jit(_blocks, static_argnums=(0, 1, 2, 3))

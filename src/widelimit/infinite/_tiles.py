@@ -23,7 +23,7 @@ from widelimit._base.thresholds import (
     SLICE_SIDE,
 )
 
-from ._displacements import dealt, displacements
+from ._displacements import dealt
 from ._fast import Side
 from ._plan import Numbers
 from ._programs import BRIEFLY, Programs, going
@@ -164,12 +164,12 @@ def _pooled(
     most = SLICE_ROWS_PAIRS // (math.prod(stage.sites) * two.end.shape[-1])
     rows = n if go is None or paired else min(2 ** int(math.log2(max(most, 1))), n)
     given = stage, wanted, paired, rows, one, programs.twice_around(stage, two)
-    shares = dealt(*displacements(stage.around, half=same), alone=programs is BRIEFLY)
+    shares = dealt(stage.around, half=same, alone=programs is BRIEFLY)
     calls = [
         functools.partial(programs.pooled_tile, *given, moves, weights.astype(one.end.dtype), go)
         for moves, weights in shares
     ]
-    kind = *given[:4], same, one.end.shape, two.end.shape, str(one.end.dtype), programs is BRIEFLY
+    kind = *given[:4], one.end.shape, two.end.shape, str(one.end.dtype), programs is BRIEFLY
     parts = abreast(kind, calls)
     found = programs.behind(stage, wanted, same, paired, numbers, (one.q, two.q), parts)
     return lambda: tuple(map(np.asarray, found))
