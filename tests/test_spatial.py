@@ -356,7 +356,7 @@ def test_groups_share_the_series_of_an_activation(monkeypatch):
 def test_an_image_by_itself_is_computed_once(images, monkeypatch):
     seen = []
     batch = _groups.Blocks.batch
-    watched = lambda self, x, *, inner: seen.append(len(x)) or batch(self, x, inner=inner)
+    watched = lambda self, x, *given, **how: seen.append(len(x)) or batch(self, x, *given, **how)
     monkeypatch.setattr(_groups.Blocks, "batch", watched)
     monkeypatch.setattr(_groups, "BLOCK_SIDE", 4)
     wl.ntk(POOLED, np.concatenate([images] * 3))
@@ -437,6 +437,28 @@ def test_numbers_of_images_share_programs_of_blocks(images):
         wl.ntk(POOLED, many[1:8])
         wl.ntk(POOLED, many[:4], many[5:8])
     assert seen.names == []
+
+
+def test_images_with_themselves_and_with_others_share_slices(images):
+    """Half of the displacements and all of them are dealt out in parts of one size."""
+    net = wl.cnn(depth=2, window=2, readout="pool", w_std=1.1)
+    wl.ntk(net, np.concatenate([images] * 10))  # 30, a tile by itself
+    with jax.log_compiles(), Compilations() as seen:
+        wl.ntk(net, np.concatenate([images] * 12))
+    assert seen.names
+    assert not any("pooled_tile" in name for name in seen.names)
+
+
+def test_a_last_batch_shares_the_programs_of_the_others(monkeypatch, seed):
+    monkeypatch.setattr(_stages, "COARSE_ENTRIES", 25**2 * 4**2)  # four images a side
+    x = np.random.default_rng(seed).standard_normal((9, 10, 10, 2))
+    net = wl.Conv(3) >> RELU >> wl.AvgPool(2) >> wl.Conv(2) >> RELU >> LAST
+    found = wl.ntk(net, x[:6])
+    with jax.log_compiles(), Compilations() as seen:
+        whole = wl.ntk(net, x)
+        wl.ntk(net, x[:7])
+    assert seen.names == []
+    assert close(found, whole[:6, :6])
 
 
 class Compilations(logging.Handler):

@@ -133,10 +133,13 @@ class Blocks:
         if jax.default_backend() != "cpu":
             self._few, self._many = self.side, self.side**2
 
-    def batch(self, x: Any, *, inner: bool) -> Batch:
-        """These inputs by themselves; `inner`: their pairs will be asked for too."""
-        used = len(x)
-        full = x[np.minimum(np.arange(min(self.side, 2 ** math.ceil(math.log2(used)))), used - 1)]
+    def batch(self, x: Any, among: int, *, inner: bool) -> Batch:
+        """These inputs, of so many, by themselves; `inner`: their pairs will be asked for too.
+
+        The last of several batches is filled up to the size of the others, for which everything is compiled.
+        """
+        size = min(self.side, 2 ** math.ceil(math.log2(among)))
+        full = x[np.minimum(np.arange(size), len(x) - 1)]
         out = Batch(x, read(full, self._dtype), keys_of(x))
         if self._stage is not None:
             coarse, numbers = self._stage
@@ -145,7 +148,7 @@ class Blocks:
             out = out._replace(side=side, inner=sums)
         if not self._asked.own:
             return out
-        number = np.arange(used)
+        number = np.arange(len(x))
         done, pages = self._run(out, out, out.inner, (number, number), None)
         out = out._replace(pages=pages, values=done.values, doubt=done.doubt)
         return out if inner else out._replace(inner=None)

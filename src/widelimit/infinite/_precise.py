@@ -53,8 +53,8 @@ class Tiles:
             return self.at(i, j)
         few = 2 ** math.ceil(math.log2(max(len(rows), len(columns))))
         double = self._in("float64", few)
-        first = double.batch(one.x[rows], inner=two is None)
-        second = None if two is None else double.batch(two.x[columns], inner=False)
+        first = double.batch(one.x[rows], len(rows), inner=two is None)
+        second = None if two is None else double.batch(two.x[columns], len(columns), inner=False)
         for to, part in zip(found.values, double.met(first, second).values, strict=True):
             to[np.ix_(rows, columns)] = part
         return found.values
@@ -73,7 +73,7 @@ class Tiles:
         if key in self._kept and not inner:
             return self._kept[key]
         x = self._x2 if second and self._x2 is not None else self._x1
-        out = self._in(self._dtype).batch(x[start : start + self.side], inner=inner)
+        out = self._in(self._dtype).batch(x[start : start + self.side], len(x), inner=inner)
         if not inner:
             self._keep(start, out, second=second)
         return out

@@ -78,11 +78,15 @@ class Coarsened(NamedTuple):
 
     Attributes:
         blocks: 1 - rho, 1 + rho (or None) and the tangent kernel (or None), axes (pairs, pixels, pixels).
-        number: Where pair (i, j) is in the list, shape (n1, n2).
+        columns: How many second images each first one meets; 1 where it meets itself alone.
     """
 
     blocks: Parts
-    number: Int[np.ndarray, "n1 n2"]
+    columns: int
+
+    def number(self, pairs: Pairs) -> Int[np.ndarray, " k"]:
+        """Where these pairs are in the list."""
+        return pairs.first * self.columns + (pairs.second if self.columns > 1 else np.int32(0))
 
 
 class Behind(NamedTuple):
@@ -99,7 +103,7 @@ def first_sums(
 
     `alone`: each of those with itself only.
     """
-    exchanged, n1 = two is None, one.end.shape[-1]
+    exchanged = two is None
     spread = dealt(coarse.stage.around, half=exchanged)
     rows = Rows.of(coarse.stage.around, coarse.pool[0], half=exchanged)
     wanted = ("nngp", "ntk") if "ntk" in kernels else ("nngp",)
@@ -114,14 +118,7 @@ def first_sums(
     ]
     n2 = 1 if alone else twice.end.shape[-1]
     parts = abreast((*given, str(dtype), one.end.shape, n2), calls)
-    number = np.arange(n1 * n2).reshape(n1, n2)
-    first, second = np.repeat(np.arange(n1), n2), np.tile(np.arange(n2), n1)
-    if exchanged and not alone:
-        first, second = np.triu_indices(n1)
-        number[first, second] = number[second, first] = np.arange(len(first))
-    elif alone:
-        number = np.diag(np.arange(n1))
-    return Coarsened(_laid_out(coarse, rows, exchanged, n2, parts, first, second), number)
+    return Coarsened(_laid_out(coarse, rows, exchanged, parts), n2)
 
 
 def sides_of(coarse: Coarse, numbers: Numbers, x: Any) -> Side:
@@ -168,10 +165,8 @@ def behind_pool(
 ) -> Images:
     """Some of the pairs behind the first pool, as a state; `side`: where each image meets itself, those."""
     rule = _briefly_settled if brief else _settled
-    picked = sums.number[pairs.first, pairs.second].astype(np.int32)
-    ends = side.end, side.q
-    meeting = pairs.meeting()
-    given = coarse, ends, sums.blocks, picked, meeting, tape.turned(meeting)
+    ends, meeting = (side.end, side.q), pairs.meeting()
+    given = coarse, ends, sums.blocks, sums.number(pairs), meeting, tape.turned(meeting)
     state, page = rule(*given)
     tape.filed(page)
     return dataclasses.replace(state, tape=tape)
@@ -187,16 +182,8 @@ def _pooled(end: Array_, coarse: Coarse) -> Array_:
     return summed.reshape(-1, end.shape[-1]).T
 
 
-def _blocks(
-    coarse: Coarse,
-    rows: Rows,
-    exchanged: bool,
-    columns: int,
-    parts: list[Parts],
-    first: Int[Array, " pairs"],
-    second: Int[Array, " pairs"],
-) -> Parts:
-    """From sums of axes (*displacements, *pixels, n1, n2) to blocks of these pairs, axes (pairs, pixels, pixels).
+def _blocks(coarse: Coarse, rows: Rows, exchanged: bool, parts: list[Parts]) -> Parts:
+    """From sums of axes (*displacements, *pixels, n1, n2) to blocks, axes (n1 x n2, pixels, pixels).
 
     `exchanged`: half the displacements were summed; the others are the same with images and pixels exchanged.
     """
@@ -223,7 +210,7 @@ def _blocks(
         if not exchanged:
             return total[index]
         back = total[tuple(np.swapaxes(i, 0, 1) for i in index)]
-        return total[index] + (back if columns == 1 else jnp.swapaxes(back, -1, -2))
+        return total[index] + (back if back.shape[-1] == 1 else jnp.swapaxes(back, -1, -2))
 
     def turned(total: Array_) -> Array_:
         """All pairs of images, an axis of its own, before pixels."""
@@ -233,8 +220,7 @@ def _blocks(
         if given[0] is None:
             return None
         go = unknown(given[0])
-        found = written(go, turned, written(go, met, written(go, whole, *given)))
-        return found[first * columns + second] if exchanged else found
+        return written(go, turned, written(go, met, written(go, whole, *given)))
 
     low, high, ntk = map(block, zip(*parts, strict=True))
     return low, high, ntk
@@ -246,7 +232,7 @@ def _placed(share: Array_, start: int, rows: int) -> Array_:
     return jax.lax.pad(share, jnp.zeros((), share.dtype), around)
 
 
-_laid_out = light_jit(_blocks, static_argnums=(0, 1, 2, 3))
+_laid_out = light_jit(_blocks, static_argnums=(0, 1, 2))
 
 
 def coarse_side(coarse: Coarse, points: int) -> int:
