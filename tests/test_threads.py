@@ -64,18 +64,22 @@ def test_inside_other_programs_it_is_a_function(program):
     np.testing.assert_allclose(jax.grad(lambda x: program(2, x, x).sum())(x), 3 * x**2)
 
 
-def test_calls_run_in_threads_with_the_settings_of_the_caller():
+@pytest.mark.parametrize("cores", [2, 3])
+def test_calls_run_in_threads_with_the_settings_of_the_caller(cores, monkeypatch):
+    """Of which there is one for each core, also where there are more calls."""
+    monkeypatch.setattr("widelimit._base.abreast.cores", lambda: cores)
+
     def call(i):
         return i, threading.current_thread().name, jnp.zeros(1).dtype == np.float64
 
     calls = [lambda i=i: call(i) for i in range(3)]
     with jax.enable_x64(True):
-        first, again = abreast("some", calls), abreast("some", calls)
+        first, again = abreast(("some", cores), calls), abreast(("some", cores), calls)
     assert [i for i, *_ in first] == [i for i, *_ in again] == [0, 1, 2]
     assert all(double for *_, double in first + again)
     here = threading.current_thread().name
     assert [name == here for _, name, _ in first] == [True, False, False]
-    assert len({name for _, name, _ in again} | {here}) == 4
+    assert len({name for _, name, _ in again} | {here}) == cores + 1
 
 
 def test_what_a_thread_raises_is_raised():

@@ -32,7 +32,7 @@ def abreast(kind: Hashable, calls: Sequence[Callable[[], T]]) -> list[T]:
 
     Args:
         kind: What is compiled for them; the first time one call goes first, so that it is compiled once.
-        calls: Functions of nothing that start programs which are not divided.
+        calls: Functions of nothing that start programs which are not divided; those of one core in order.
     """
     if len(calls) == 1:
         return [calls[0]()]

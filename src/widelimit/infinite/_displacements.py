@@ -1,5 +1,6 @@
 """Which displacements there are, on which circles they wrap, and who computes them."""
 
+import functools
 from collections.abc import Sequence
 
 import jax
@@ -28,6 +29,7 @@ def room_for(sites: Sites, seen: Sequence[tuple[Window, Sites]]) -> Sites | None
     return tuple(room)
 
 
+@functools.cache
 def displacements(
     around: Sites, *, half: bool
 ) -> tuple[Int[np.ndarray, "count axes"], Float[np.ndarray, " count"]]:
