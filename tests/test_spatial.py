@@ -253,17 +253,25 @@ class TestLaws:
         for matrix in (*expected[0], *found[0]):
             np.testing.assert_array_equal(matrix, matrix.T)
 
-    def test_any_number_of_cores_shares_what_stands_before_a_pool(self, seed, monkeypatch):
+    @pytest.mark.parametrize(
+        ("sites", "pool", "padding"),
+        [((10, 8), 2, "same"), ((72,), 24, "same"), ((72,), 4, "circular")],
+    )
+    def test_slices_before_a_pool_are_blocks(self, sites, pool, padding, seed, monkeypatch):
+        """By any number of cores; against all pairs of pixels at once, without displacements."""
         rng = np.random.default_rng(seed)
-        x, y = rng.standard_normal((2, 10, 8, 2)), rng.standard_normal((1, 10, 8, 2))
-        block = wl.Conv(3) >> wl.Phi("relu")
-        net = block >> wl.AvgPool(2) >> block >> wl.GlobalAvgPool() >> wl.Dense()
-        assert _stages.coarsened(net, (10, 8)) is not None
-        found = []
+        x, y = (rng.standard_normal((n, *sites, 2)) for n in (3, 2))
+        axes = len(sites)
+        block = wl.Conv((3,) * axes, padding=padding, b_std=0.3) >> wl.Phi("relu")
+        net = block >> wl.AvgPool((pool,) * axes) >> wl.Conv((2,) * axes) >> RELU >> LAST
+        asked = lambda: [k for other in (None, y) for k in wl.kernels(net, x, other)]
+        assert _stages.coarsened(net, sites) is not None
+        with monkeypatch.context() as plain:
+            plain.setattr(_groups, "coarsened", lambda *_: None)
+            expected = asked()
         for count in (1, 3):
             monkeypatch.setattr(_displacements, "cores", lambda count=count: count)
-            found.append([*wl.kernels(net, x), *wl.kernels(net, x, y)])
-        assert close(*found)
+            assert close(asked(), expected)
 
     def test_frozen_weights_add_nothing_to_the_tangent_kernel(self, images):
         body = wl.Conv(3, b_std=0.2) >> wl.Phi("relu")
